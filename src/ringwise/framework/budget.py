@@ -15,6 +15,7 @@ from ringwise.durations import SECOND
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 
 #: A job may take so many steps, and so many more for each of its pods: on 10,000 nodes that is enough for
 #: selectors and preferences of any size within docs/reference/object-limits.md.
@@ -75,31 +76,20 @@ class NamespaceSteps:
             del self.passed_over[namespace]
 
 
+@dataclass(slots=True, eq=False)
 class StepBudget:
     """The steps of one cycle. Without namespaces they are not limited."""
 
-    __slots__ = (
-        "_besides",
-        "_limit",
-        "_namespace",
-        "_namespaces",
-        "_now",
-        "_reported",
-        "_spent",
-        "on_progress",
-    )
-
-    def __init__(self, namespaces: NamespaceSteps | None = None, now: int = 0) -> None:
-        self._namespaces = namespaces
-        self._now = now
-        self._namespace = ""
-        #: Steps of the job that is tried, how many it may take, and after how many progress was reported.
-        self._spent = 0
-        self._limit = JOB_STEPS
-        self._reported = 0
-        #: Steps that count for its namespace only.
-        self._besides = 0
-        self.on_progress: Callable[[], None] = lambda: None
+    _namespaces: NamespaceSteps | None = None
+    _now: int = 0
+    _namespace: str = ""
+    #: Steps of the job that is tried, how many it may take, and after how many progress was reported.
+    _spent: int = 0
+    _limit: int = JOB_STEPS
+    _reported: int = 0
+    #: Steps that count for its namespace only.
+    _besides: int = 0
+    on_progress: Callable[[], None] = lambda: None
 
     def begin(self, namespace: str, pods: int) -> None:
         """The next job, of this namespace, is tried. Raises where its namespace has no steps left."""

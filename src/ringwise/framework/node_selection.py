@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.placement.reasons import NETWORK_KEY_MISSING
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS, Fleet
 from ringwise.state.index import Group, View
@@ -47,101 +49,67 @@ class SelectedNode(NamedTuple):
     score: int
 
 
+@dataclass(slots=True, eq=False)
 class NodeSelection:
     """The view of the fleet, the predicates and the scores for one class of pods."""
 
-    __slots__ = (
-        "_admitted",
-        "_allowed",
-        "_excluded",
-        "_fleet",
-        "_members",
-        "_predicates",
-        "_reasons",
-        "_refusals",
-        "_scored",
-        "_scores",
-        "_sets",
-        "_state",
-        "_sum_scores",
-        "_withheld",
-        "budget",
-        "chips",
-        "pod_class",
-        "policy",
-        "view",
-    )
+    state: ClusterState
+    pod_class: PodClass
+    policy: ChipPolicy | None
+    predicates: Sequence[Predicate]
+    scores: Sequence[NodeScore]
+    #: N3a: scores are summed; otherwise the board's order decides first.
+    sum_scores: bool
+    #: Only work that grows with the nodes or with the selectors is counted.
+    budget: StepBudget
+    sets: Sequence[NodeSet] = ()
+    #: Nodes that are kept from jobs which end so late. A filter says why; nobody asks it about many.
+    withheld: Sequence[WithheldNodes] = ()
+    chips: int = field(init=False)
+    view: View = field(init=False)
+    #: The fleet of its chips; it exists because the view does.
+    _fleet: Fleet | None = field(init=False)
+    _admitted: dict[int, bool] = field(default_factory=dict)
+    _reasons: dict[int, Reason] = field(default_factory=dict)
+    _scored: dict[int, float] = field(default_factory=dict)
+    #: The last counts of refusals, and the version of the state they are about.
+    _refusals: tuple[int, dict[str, int]] | None = None
+    #: The nodes in all sets; None where there are no sets.
+    _allowed: int | None = None
+    #: Whichever are fewer: the nodes in all sets, best first, or those outside.
+    _members: RankedNodes | None = None
+    _excluded: frozenset[int] = frozenset()
 
-    def __init__(
-        self,
-        state: ClusterState,
-        pod_class: PodClass,
-        policy: ChipPolicy | None,
-        *,
-        predicates: Sequence[Predicate],
-        sets: Sequence[NodeSet] = (),
-        withheld: Sequence[WithheldNodes] = (),
-        scores: Sequence[NodeScore],
-        sum_scores: bool,
-        budget: StepBudget,
-    ) -> None:
-        #: Only work that grows with the nodes or with the selectors is counted.
-        self.budget = budget
-        self._state = state
-        self._predicates = predicates
-        self._scores = scores
-        #: N3a: scores are summed; otherwise the board's order decides first.
-        self._sum_scores = sum_scores
-        self.pod_class = pod_class
-        self.policy = policy
-        self.chips = pod_class.chips if policy is not None else 0
-        self.view: View = (
-            state.view(
-                policy.resource,
-                policy.rule.name,
-                policy.rule,
-                policy.multi_pod,
-                policy.withholds_network,
-            )
-            if policy is not None
-            else state.host_view()
-        )
-        #: The fleet of its chips; it exists because the view does.
-        self._fleet: Fleet | None = state.fleets[policy.resource] if policy is not None else None
-        self._admitted: dict[int, bool] = {}
-        self._reasons: dict[int, Reason] = {}
-        self._scored: dict[int, float] = {}
-        #: The last counts of refusals, and the version of the state they are about.
-        self._refusals: tuple[int, dict[str, int]] | None = None
-        self._sets = sets
-        #: Nodes that are kept from jobs which end so late. A filter says why; nobody asks it about many.
-        self._withheld = withheld
-        #: The nodes in all sets; None where there are no sets.
-        self._allowed: int | None = None
-        #: Whichever are fewer: the nodes in all sets, best first, or those outside.
-        self._members: RankedNodes | None = None
-        self._excluded: frozenset[int] = frozenset()
-        if sets or withheld:
+    def __post_init__(self) -> None:
+        state, policy = self.state, self.policy
+        if policy is None:
+            self.chips, self.view, self._fleet = 0, state.host_view(), None
+        else:
+            rule, resource = policy.rule, policy.resource
+            self.chips = self.pod_class.chips
+            self.view = state.view(resource, rule.name, rule, policy.multi_pod, policy.withholds_network)
+            self._fleet = state.fleets[resource]
+        if self.sets or self.withheld:
             self._resolve_sets()
 
     def narrowed(self, nodes: int) -> NodeSelection:
         """The same for some of the nodes. What is known of shapes is shared; the others are not counted."""
         result = copy(self)
         result._refusals = None
-        result._allowed = nodes & (self._state.labels.existing if self._allowed is None else self._allowed)
+        result._allowed = nodes & (self.state.labels.existing if self._allowed is None else self._allowed)
         result._members = RankedNodes(result, members_of(result._allowed))
         result._excluded = frozenset()
         return result
 
     def _resolve_sets(self) -> None:
-        existing = self._state.labels.existing
+        existing = self.state.labels.existing
         allowed = existing
-        for part in self._sets:
+        for part in self.sets:
             allowed &= part.nodes
-        for withheld in self._withheld:
+        for withheld in self.withheld:
             allowed &= ~withheld.nodes
         self._allowed = allowed
-        few = existing.bit_count() // (_HIDDEN if self._withheld else 2)
+        few = existing.bit_count() // (_HIDDEN if self.withheld else 2)
         if (existing & ~allowed).bit_count() >= few:
             self._members = RankedNodes(self, members_of(allowed))
         else:
@@ -150,7 +118,7 @@ class NodeSelection:
     @property
     def version(self) -> int:
         """The version of the state that answers are about."""
-        return self._state.version
+        return self.state.version
 
     # -- by class ------------------------------------------------------------------------
 
@@ -158,7 +126,7 @@ class NodeSelection:
         admitted = self._admitted.get(shape.number)
         if admitted is None:
             self.budget.spend(1)
-            reason = first_reason(self._predicates, self.pod_class, self.policy, shape)
+            reason = first_reason(self.predicates, self.pod_class, self.policy, shape)
             admitted = self._admitted[shape.number] = reason is None
             if reason is not None:
                 self._reasons[shape.number] = reason
@@ -174,7 +142,7 @@ class NodeSelection:
         if total is None:
             total = 0.0
             self.budget.spend(_STEPS_TO_SCORE)
-            for score in self._scores:
+            for score in self.scores:
                 total += score(self.pod_class, shape)
             self._scored[shape.number] = total
         return total
@@ -194,7 +162,7 @@ class NodeSelection:
         are not: they may be open to the next pod.
         """
         if filters and preferred is None and any(isinstance(one, SetFilter) for one in filters):
-            preferred = PreferredNodes((), self._state.labels.existing, self.budget)
+            preferred = PreferredNodes((), self.state.labels.existing, self.budget)
         if preferred is not None:
             return self._choose_preferred(hidden, filters, preferred, avoided)
         if self._members is not None:
@@ -227,7 +195,7 @@ class NodeSelection:
         preferred: PreferredNodes,
         avoided: Collection[int],
     ) -> SelectedNode | None:
-        nodes = self._state.labels.existing
+        nodes = self.state.labels.existing
         within = self._allowed
         if avoided:
             within = (nodes if within is None else within) & ~node_set(node for node in avoided if node >= 0)
@@ -240,7 +208,7 @@ class NodeSelection:
                 self.admits,
                 self.score,
                 preferred,
-                weight=BOARD_WEIGHT if self._sum_scores else None,
+                weight=BOARD_WEIGHT if self.sum_scores else None,
                 within=within,
             )
             if best is None:
@@ -271,10 +239,10 @@ class NodeSelection:
         """Why the node is in not all of the sets."""
         if self._allowed is None or self._allowed >> node & 1:
             return None
-        return next((part.refuse(node) for part in self._sets if not part.nodes >> node & 1), None)
+        return next((part.refuse(node) for part in self.sets if not part.nodes >> node & 1), None)
 
     def is_withheld(self, node: int) -> bool:
-        return any(part.nodes >> node & 1 for part in self._withheld)
+        return any(part.nodes >> node & 1 for part in self.withheld)
 
     def rank(self, node: int) -> tuple[tuple[float, float, int], int] | None:
         """The sort key of a single node among those that fit (N3a), best first, and its score."""
@@ -285,13 +253,13 @@ class NodeSelection:
         if score is None:
             return None
         rating = self.score(group.shape)
-        order = self._state.rank_of(node)
-        if self._sum_scores:
+        order = self.state.rank_of(node)
+        if self.sum_scores:
             return (-(BOARD_WEIGHT * score + rating), 0.0, order), score
         return (-score, -rating, order), score
 
     def _best(self) -> tuple[int, int] | None:
-        if self._sum_scores:
+        if self.sum_scores:
             return self.view.best_sum(self.chips, self.admits, self.score, BOARD_WEIGHT)
         return self.view.best(self.chips, self.admits, self.score)
 
@@ -303,7 +271,7 @@ class NodeSelection:
     def _resume(self, nodes: Iterable[int]) -> None:
         for node in nodes:
             self.view.resume(node)
-            self._state.refresh_node(node)
+            self.state.refresh_node(node)
 
     def chips_on(self, node: int) -> tuple[int, ...]:
         """N5: the chips the board chooses on this node, in written order; empty if they do not fit."""
@@ -339,7 +307,7 @@ class NodeSelection:
 
     def fitting_nodes(self) -> list[int]:
         """All nodes that could take one pod now, in natural order."""
-        return sorted(members_of(self.fitting_set({})), key=self._state.rank_of)
+        return sorted(members_of(self.fitting_set({})), key=self.state.rank_of)
 
     def fitting_set(self, cache: dict[tuple[int, ...], int]) -> int:
         """The same as a set. `cache` holds the results of other classes while nothing is placed."""
@@ -366,7 +334,7 @@ class NodeSelection:
             self.budget.spend(1)
             if self.admits(group.shape):
                 by_count.setdefault(min(most, self._copies(group)), []).append(group)
-        result = NodeWeights(self._state.labels.existing)
+        result = NodeWeights(self.state.labels.existing)
         for count, groups in by_count.items():
             nodes = self.view.nodes_of(groups)
             result.add(count, nodes if self._allowed is None else nodes & self._allowed)
@@ -413,7 +381,7 @@ class NodeSelection:
 
         In the order in which `refusals` counts: the resource, the state of the node, the selectors, the room.
         """
-        state, policy = self._state, self.policy
+        state, policy = self.state, self.policy
         resource = policy.resource if policy is not None else HOSTS
         if policy is not None and state.fleets[resource].allocatable[node] < 0:
             return None, RESOURCE_NOT_OFFERED(node=state.names[node], resource=resource)
@@ -436,14 +404,14 @@ class NodeSelection:
     def unselected(self, node: int) -> Reason | None:
         """Why the sets or the predicates refuse the node, whatever its state and its chips are."""
         outside = self._outside(node)
-        shape = self._state.shape_of(node)
+        shape = self.state.shape_of(node)
         return outside if outside is not None or shape is None else self.refusal(shape)
 
     def selects(self, node: int) -> bool:
         """Whether neither the sets nor the predicates refuse the node."""
         if self._allowed is not None and not self._allowed >> node & 1:
             return False
-        shape = self._state.shape_of(node)
+        shape = self.state.shape_of(node)
         return shape is None or self.admits(shape)
 
     def selects_none(self) -> bool:
@@ -458,7 +426,7 @@ class NodeSelection:
 
         Every node counts once, with the reason of its `verdict` or of the filter that hid it.
         """
-        version = self._state.version
+        version = self.state.version
         if not hidden and self._refusals is not None and self._refusals[0] == version:
             return self._refusals[1]
         counts: Counter[str] = Counter(reason.code for reason in hidden.values())
@@ -474,7 +442,7 @@ class NodeSelection:
                 counts[refused.code] += inside
             elif self._board_score(group) is None:
                 counts[self._lack(group).code] += inside
-        state = self._state
+        state = self.state
         fleet = state.fleets[HOSTS if self.policy is None else self.policy.resource]
         counts.update({code: count for code, count in fleet.closed_counts.items() if count})
         if self.policy is not None:
@@ -494,8 +462,8 @@ class NodeSelection:
         result: Counter[int] = Counter()
         if self._allowed is None:
             return result
-        left = self._state.labels.existing
-        for part in self._sets:
+        left = self.state.labels.existing
+        for part in self.sets:
             refused = left & ~part.nodes
             left &= part.nodes
             for node in members_of(refused):
@@ -503,7 +471,7 @@ class NodeSelection:
                 if group is not None:
                     result[id(group)] += 1
                     counts[part.kind.code] += 1
-        for withheld in self._withheld:
+        for withheld in self.withheld:
             code = NODE_RESERVED.code if withheld.is_reservation else NODE_DRAINS.code
             for node in members_of(left & withheld.nodes):
                 group = self.view.group_of(node)

@@ -93,7 +93,7 @@ class PartSelection(NodeSelection):
 
     def _synchronize(self) -> None:
         """Bring the view up to date: after the first time only nodes that changed are looked at."""
-        state = self._state
+        state = self.state
         scope = self._scope
         if self._request.mode == SOFT:
             scope = pods_to_place(state, self._job)
@@ -117,7 +117,7 @@ class PartSelection(NodeSelection):
         return self.view._group_of
 
     def _put(self, number: int) -> None:
-        shape = self._state.shape_of(number)
+        shape = self.state.shape_of(number)
         fit = self._fit(number)
         if shape is None or isinstance(fit, Reason):
             self._fits.pop(number, None)
@@ -128,7 +128,7 @@ class PartSelection(NodeSelection):
 
     def _fit(self, number: int) -> PartFit | Reason:
         """Where the pod would go on the node, or the first reason why the node does not take it."""
-        state, request = self._state, self._request
+        state, request = self.state, self._request
         node = state.nodes[number]
         name = state.names[number]
         mode = state.modes.get(number, NO_CHIPS)
@@ -239,7 +239,7 @@ class PartSelection(NodeSelection):
 
     def refusals(self, hidden: Mapping[int, Reason]) -> dict[str, int]:
         counts: Counter[str] = Counter(reason.code for reason in hidden.values())
-        for number in self._state.existing_nodes():
+        for number in self.state.existing_nodes():
             if number not in hidden:
                 reason = self.verdict(number)[1]
                 if reason is not None:

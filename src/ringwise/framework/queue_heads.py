@@ -35,18 +35,6 @@ _MAX_SHAPES = 1_000
 class QueueHeads:
     """The heads of all lines, and the jobs behind them. Empty while jobs may pass others."""
 
-    __slots__ = (
-        "_behind",
-        "_first",
-        "_of_job",
-        "_of_line",
-        "_places",
-        "_verdicts",
-        "epoch",
-        "moved",
-        "to_test",
-    )
-
     def __init__(self) -> None:
         self.clear()
 

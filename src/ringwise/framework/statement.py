@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from dataclasses import field
+from typing import NamedTuple
 
 from ringwise.framework.extension_points import PodNotice
 from ringwise.framework.job import Job
@@ -51,43 +52,27 @@ class Savepoint(NamedTuple):
     evictions: int
 
 
+@dataclass(slots=True, eq=False)
 class Statement:
     """Works on the live state inside a transaction. Ends with `commit` or `discard`."""
 
-    __slots__ = (
-        "_allocated",
-        "_committed",
-        "_deallocated",
-        "_mark",
-        "_state",
-        "_usage",
-        "allocations",
-        "evictions",
-        "refused",
-    )
-
     #: How many this process has made: the progress that a long question shows. Nothing decides by it.
-    made: ClassVar[int] = 0
+    made = 0
 
-    def __init__(
-        self,
-        state: ClusterState,
-        usage: ResourceUsage,
-        allocated: Sequence[PodNotice],
-        deallocated: Sequence[PodNotice],
-        committed: Callable[[Sequence[Allocation]], None],
-    ) -> None:
+    _state: ClusterState
+    _usage: ResourceUsage
+    _allocated: Sequence[PodNotice]
+    _deallocated: Sequence[PodNotice]
+    _committed: Callable[[Sequence[Allocation]], None]
+    _mark: int = field(init=False)
+    allocations: list[Allocation] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
+    #: The first pod that no node could take, and how many were allocated before it.
+    refused: tuple[Pod, int] | None = None
+
+    def __post_init__(self) -> None:
         Statement.made += 1
-        self._state = state
-        self._usage = usage
-        self._allocated = allocated
-        self._deallocated = deallocated
-        self._committed = committed
-        self._mark = state.checkpoint()
-        self.allocations: list[Allocation] = []
-        self.evictions: list[Eviction] = []
-        #: The first pod that no node could take, and how many were allocated before it.
-        self.refused: tuple[Pod, int] | None = None
+        self._mark = self._state.checkpoint()
 
     def allocate(self, allocation: Allocation) -> None:
         """N6: the chips are taken at once; the next decision sees them gone."""

@@ -7,46 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import field
 from weakref import WeakKeyDictionary
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.framework.holdings import Holdings
 from ringwise.framework.reserved_quota import ReservedQuotas
+from ringwise.records import dataclass
 from ringwise.state.model import PodClass
 
 
+@dataclass(slots=True, eq=False)
 class ResourceUsage:
-    __slots__ = (
-        "_amounts",
-        "_notes",
-        "borrowing",
-        "bound_in",
-        "by_job",
-        "by_queue",
-        "capacity",
-        "holdings",
-        "pods_by_queue",
-        "reserved",
-    )
-
-    def __init__(self) -> None:
-        self.by_job: dict[str, Amounts] = {}
-        self.by_queue: dict[str, Amounts] = {}
-        self.pods_by_queue: dict[str, int] = {}
-        #: By uid, of pods whose job was moved to another queue: the queue in which they were bound. They
-        #: count for it until they are gone, even if the queue of the job changes.
-        self.bound_in: dict[str, str] = {}
-        #: Uids of pods that were placed with a burst: they stay reclaimable if their annotations change.
-        self.borrowing: dict[str, None] = {}
-        #: The allocatable resources of the cluster.
-        self.capacity: Amounts = {}
-        #: What limits count.
-        self.holdings = Holdings()
-        #: F6: what jobs lost that are being rescheduled; it is not in the tables above.
-        self.reserved = ReservedQuotas()
-        self._amounts: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
-        #: Of each `unchanged` that is open: what jobs used before it was touched.
-        self._notes: list[dict[str, Amounts]] = []
+    by_job: dict[str, Amounts] = field(default_factory=dict)
+    by_queue: dict[str, Amounts] = field(default_factory=dict)
+    pods_by_queue: dict[str, int] = field(default_factory=dict)
+    #: By uid, of pods whose job was moved to another queue: the queue in which they were bound. They
+    #: count for it until they are gone, even if the queue of the job changes.
+    bound_in: dict[str, str] = field(default_factory=dict)
+    #: Uids of pods that were placed with a burst: they stay reclaimable if their annotations change.
+    borrowing: dict[str, None] = field(default_factory=dict)
+    #: The allocatable resources of the cluster.
+    capacity: Amounts = field(default_factory=dict)
+    #: What limits count.
+    holdings: Holdings = field(default_factory=Holdings)
+    #: F6: what jobs lost that are being rescheduled; it is not in the tables above.
+    reserved: ReservedQuotas = field(default_factory=ReservedQuotas)
+    _amounts: WeakKeyDictionary[PodClass, Amounts] = field(default_factory=WeakKeyDictionary)
+    #: Of each `unchanged` that is open: what jobs used before it was touched.
+    _notes: list[dict[str, Amounts]] = field(default_factory=list)
 
     def queue_of(self, uid: str, queue: str) -> str:
         """The queue for which a pod counts, given the one its job is in now."""

@@ -7,8 +7,10 @@ This is computed in one place, `free`; everything else follows from it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field, fields
 
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport, Isolation
 from ringwise.state.node_health import NodeStatus
@@ -50,140 +52,75 @@ class HostRule:
         return 0
 
 
+@dataclass(slots=True, eq=False)
 class Fleet:
     """The chips of one resource, and the views that rules read."""
 
-    __slots__ = (
-        "_counted",
-        "_healthy",
-        "allocatable",
-        "assumed",
-        "capacity",
-        "closed",
-        "closed_counts",
-        "doubtful",
-        "extra_claims",
-        "faulty",
-        "free_mask",
-        "free_total",
-        "healthy_total",
-        "held",
-        "isolated",
-        "isolated_nodes",
-        "links_down",
-        "listed",
-        "network",
-        "node_status",
-        "pre_separated",
-        "recovering",
-        "reported",
-        "requested",
-        "reserved",
-        "resource",
-        "self_maintain",
-        "shared_nodes",
-        "size",
-        "static_nodes",
-        "supposed_free",
-        "unhealthy",
-        "unknown_holders",
-        "unreadable_pods",
-        "views",
-    )
-
-    def __init__(
-        self,
-        resource: str,
-        self_maintain: bool,
-        unreadable_pods: Mapping[int, Mapping[str, str]],
-        isolated_nodes: Mapping[int, Isolation],
-        node_status: Mapping[int, NodeStatus],
-        shared_nodes: Mapping[int, Reason],
-        static_nodes: Collection[int] = (),
-    ) -> None:
-        self.resource = resource
-        #: Nodes that an operator isolated as a whole; of the cluster.
-        self.isolated_nodes = isolated_nodes
-        #: Nodes that are not healthy; of the cluster.
-        self.node_status = node_status
-        #: Nodes whose chips are shared, with the reason (V1); of the cluster.
-        self.shared_nodes = shared_nodes
-        #: Nodes with static vNPUs: the chips of these are not in the lists of their reports (V2).
-        self.static_nodes = static_nodes
-        #: node -> live pods, by uid, that cannot be read and may use chips of any resource; of the cluster.
-        self.unreadable_pods = unreadable_pods
-        self.self_maintain = self_maintain
-        self.listed: list[int] = []
-        self.held: list[int] = []
-        self.unhealthy: list[int] = []
-        self.recovering: list[int] = []
-        #: Chips with a fault of level `PreSeparateNPU`. Pods that hold them keep them.
-        self.pre_separated: list[int] = []
-        #: Chips that pods may have besides those that they hold (N8): nobody gets them.
-        self.doubtful: list[int] = []
-        #: Chips that an operator isolated. Pods that hold them keep them.
-        self.isolated: list[int] = []
-        self.network: list[int] = []
-        #: Of those, chips that the report does not name; by node.
-        self.links_down: dict[int, int] = {}
-        #: The free list of the node's report, or None without a report.
-        self.reported: list[int | None] = []
-        #: What Kubernetes counts: allocatable chips (-1: none here), and those requested by live pods.
-        self.allocatable: list[int] = []
-        #: How many nodes offer this resource.
-        self.size = 0
-        self.requested: list[int] = []
-        #: Chips of the node as Kubernetes counts them, faulty ones too.
-        self.capacity: list[int] = []
-        self.faulty: list[int] = []
-        #: Chips that pods released inside an open transaction: free for the decision at hand.
-        self.supposed_free: list[int] = []
-        #: Chips reserved for one job: free for that job only.
-        self.reserved: list[int] = []
-        self.free_mask: list[int] = []
-        #: Free chips of all nodes that are not closed, and each node's part of that sum.
-        self.free_total = 0
-        self._counted: list[int] = []
-        #: Chips of all nodes, free or not, without the unhealthy ones; and how many of each node.
-        self.healthy_total = 0
-        self._healthy: list[int] = []
-        #: Why a node takes no pod with this resource at all.
-        self.closed: list[Reason | None] = []
-        #: How many nodes are closed, by the code of the reason.
-        self.closed_counts: dict[str, int] = {}
-        #: True where chips 0..n-1 are only assumed.
-        self.assumed: list[bool] = []
-        #: Claims beyond the first on one chip: (node, chip) -> how many. Empty in a consistent cluster (N6).
-        self.extra_claims: dict[tuple[int, int], int] = {}
-        #: node -> pods that use chips without naming all of them (N7), with the number of unnamed chips.
-        self.unknown_holders: dict[int, dict[str, int]] = {}
-        #: By board, one-pod or multi-pod, and whether network-unhealthy chips are withheld.
-        self.views: dict[tuple[str, bool, bool], View] = {}
+    resource: str
+    self_maintain: bool
+    #: node -> live pods, by uid, that cannot be read and may use chips of any resource; of the cluster.
+    unreadable_pods: Mapping[int, Mapping[str, str]]
+    #: Nodes that an operator isolated as a whole; of the cluster.
+    isolated_nodes: Mapping[int, Isolation]
+    #: Nodes that are not healthy; of the cluster.
+    node_status: Mapping[int, NodeStatus]
+    #: Nodes whose chips are shared, with the reason (V1); of the cluster.
+    shared_nodes: Mapping[int, Reason]
+    #: Nodes with static vNPUs: the chips of these are not in the lists of their reports (V2).
+    static_nodes: Collection[int] = ()
+    listed: list[int] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    unhealthy: list[int] = field(default_factory=list)
+    recovering: list[int] = field(default_factory=list)
+    #: Chips with a fault of level `PreSeparateNPU`. Pods that hold them keep them.
+    pre_separated: list[int] = field(default_factory=list)
+    #: Chips that pods may have besides those that they hold (N8): nobody gets them.
+    doubtful: list[int] = field(default_factory=list)
+    #: Chips that an operator isolated. Pods that hold them keep them.
+    isolated: list[int] = field(default_factory=list)
+    network: list[int] = field(default_factory=list)
+    #: Of those, chips that the report does not name; by node.
+    links_down: dict[int, int] = field(default_factory=dict)
+    #: The free list of the node's report, or None without a report.
+    reported: list[int | None] = field(default_factory=list)
+    #: What Kubernetes counts: allocatable chips (-1: none here), and those requested by live pods.
+    allocatable: list[int] = field(default_factory=list)
+    #: How many nodes offer this resource.
+    size: int = 0
+    requested: list[int] = field(default_factory=list)
+    #: Chips of the node as Kubernetes counts them, faulty ones too.
+    capacity: list[int] = field(default_factory=list)
+    faulty: list[int] = field(default_factory=list)
+    #: Chips that pods released inside an open transaction: free for the decision at hand.
+    supposed_free: list[int] = field(default_factory=list)
+    #: Chips reserved for one job: free for that job only.
+    reserved: list[int] = field(default_factory=list)
+    free_mask: list[int] = field(default_factory=list)
+    #: Free chips of all nodes that are not closed, and each node's part of that sum.
+    free_total: int = 0
+    _counted: list[int] = field(default_factory=list)
+    #: Chips of all nodes, free or not, without the unhealthy ones; and how many of each node.
+    healthy_total: int = 0
+    _healthy: list[int] = field(default_factory=list)
+    #: Why a node takes no pod with this resource at all.
+    closed: list[Reason | None] = field(default_factory=list)
+    #: How many nodes are closed, by the code of the reason.
+    closed_counts: dict[str, int] = field(default_factory=dict)
+    #: True where chips 0..n-1 are only assumed.
+    assumed: list[bool] = field(default_factory=list)
+    #: Claims beyond the first on one chip: (node, chip) -> how many. Empty in a consistent cluster (N6).
+    extra_claims: dict[tuple[int, int], int] = field(default_factory=dict)
+    #: node -> pods that use chips without naming all of them (N7), with the number of unnamed chips.
+    unknown_holders: dict[int, dict[str, int]] = field(default_factory=dict)
+    #: By board, one-pod or multi-pod, and whether network-unhealthy chips are withheld.
+    views: dict[tuple[str, bool, bool], View] = field(default_factory=dict)
 
     def grow(self, size: int) -> None:
+        """Every list has an entry for each node."""
         missing = size - len(self.listed)
-        if missing <= 0:
-            return
-        self.listed += [0] * missing
-        self.held += [0] * missing
-        self.unhealthy += [0] * missing
-        self.recovering += [0] * missing
-        self.pre_separated += [0] * missing
-        self.doubtful += [0] * missing
-        self.isolated += [0] * missing
-        self.network += [0] * missing
-        self.reported += [None] * missing
-        self.allocatable += [-1] * missing
-        self.requested += [0] * missing
-        self.capacity += [0] * missing
-        self.faulty += [0] * missing
-        self.reserved += [0] * missing
-        self.supposed_free += [0] * missing
-        self.free_mask += [0] * missing
-        self._counted += [0] * missing
-        self._healthy += [0] * missing
-        self.closed += [None] * missing
-        self.assumed += [False] * missing
+        if missing > 0:
+            for name in _LISTS:
+                getattr(self, name).extend([_FIRST_ENTRIES.get(name, 0)] * missing)
 
     # -- inventory -----------------------------------------------------------------
 
@@ -414,3 +351,8 @@ class Fleet:
             # Without a view this fleet is not kept up to date at all, see `refresh`.
             self.closed = [None] * len(self.closed)
             self.closed_counts.clear()
+
+
+_LISTS = tuple(one.name for one in fields(Fleet) if one.default_factory is list)
+#: Where a new node does not begin with 0.
+_FIRST_ENTRIES = {"reported": None, "allocatable": -1, "closed": None, "assumed": False}

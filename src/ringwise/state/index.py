@@ -20,10 +20,12 @@ reach the top, and a heap with too many stale ones is rebuilt.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import field
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Protocol
 
+from ringwise.records import dataclass
 from ringwise.state.node_labels import node_set
 from ringwise.state.node_shapes import NodeShape
 
@@ -100,34 +102,21 @@ class RequestOrder:
             self.occupied &= ~(1 << level)
 
 
+@dataclass(slots=True, eq=False)
 class View:
     """The nodes of one fleet, ordered by one chip rule."""
 
-    __slots__ = (
-        "_buckets",
-        "_by_signature",
-        "_group_of",
-        "_multi_pod",
-        "_node_at",
-        "_orders",
-        "_rank_of",
-        "_rule",
-        "_stretches",
-        "_suspended",
-    )
-
-    def __init__(self, rule: Scorer, multi_pod: bool) -> None:
-        self._rule = rule
-        self._multi_pod = multi_pod
-        self._buckets: list[Bucket] = []
-        self._by_signature: dict[Hashable, Bucket] = {}
-        self._orders: dict[int, RequestOrder] = {}
-        self._group_of: list[Group | None] = []
-        self._rank_of: list[int] = []
-        self._node_at: list[int] = []
-        self._suspended: set[int] = set()
-        #: The nodes from one rank up to another, as sets.
-        self._stretches: dict[tuple[int, int], int] = {}
+    _rule: Scorer
+    _multi_pod: bool
+    _buckets: list[Bucket] = field(default_factory=list)
+    _by_signature: dict[Hashable, Bucket] = field(default_factory=dict)
+    _orders: dict[int, RequestOrder] = field(default_factory=dict)
+    _group_of: list[Group | None] = field(default_factory=list)
+    _rank_of: list[int] = field(default_factory=list)
+    _node_at: list[int] = field(default_factory=list)
+    _suspended: set[int] = field(default_factory=set)
+    #: The nodes from one rank up to another, as sets.
+    _stretches: dict[tuple[int, int], int] = field(default_factory=dict)
 
     # -- updates ---------------------------------------------------------------
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from typing import Protocol
 
 from ringwise.framework.selectors import CORDON, FORBIDDING, domain_of, nodes_in, nodes_with_all, tolerates
 from ringwise.framework.session import Session
+from ringwise.records import dataclass
 from ringwise.state.model import Node, Pod, PodClass, TopologySpread
 
 #: To make the set of the nodes of some domains.
@@ -28,31 +30,28 @@ class MatchingPods(Protocol):
     def staying(self, bit: int) -> Iterator[tuple[int, int]]: ...
 
 
+@dataclass(slots=True, eq=False)
 class SpreadCounts:
     """The pods of one constraint by domain. They follow what is placed."""
 
-    def __init__(
-        self,
-        session: Session,
-        constraint: TopologySpread,
-        bit: int,
-        nodes: int,
-        pods: MatchingPods,
-        changes: int,
-    ) -> None:
-        self._session = session
-        self.constraint = constraint
-        self._bit = bit
-        self._nodes = nodes
-        self._matching = pods
-        self._read = changes
-        self.domains = count_domains(session, constraint.term.topology_key, nodes)
-        self._in_domains = nodes_with_all(session.state, (constraint.term.topology_key,))
-        #: Of the domains that have pods; and how many domains have so many pods, and their nodes.
-        self._pods: dict[str, int] = {}
-        self._having: Counter[int] = Counter()
-        self._nodes_having: dict[int, int] = {}
-        for node, number in pods.staying(bit):
+    _session: Session
+    constraint: TopologySpread
+    _bit: int
+    _nodes: int
+    _matching: MatchingPods
+    _read: int
+    domains: int = field(init=False)
+    _in_domains: int = field(init=False)
+    #: Of the domains that have pods; and how many domains have so many pods, and their nodes.
+    _pods: dict[str, int] = field(default_factory=dict)
+    _having: Counter[int] = field(default_factory=Counter)
+    _nodes_having: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        session, key = self._session, self.constraint.term.topology_key
+        self.domains = count_domains(session, key, self._nodes)
+        self._in_domains = nodes_with_all(session.state, (key,))
+        for node, number in self._matching.staying(self._bit):
             domain = self._counted_domain(node)
             if domain is not None:
                 self._pods[domain] = self._pods.get(domain, 0) + number
@@ -62,7 +61,7 @@ class SpreadCounts:
         session.budget.spend(len(self._pods) // _LOOKS_A_STEP + STEPS_A_SET * len(together))
         for number, domains in together.items():
             self._having[number] = len(domains)
-            self._nodes_having[number] = nodes_in(session.state, constraint.term.topology_key, domains)
+            self._nodes_having[number] = nodes_in(session.state, key, domains)
 
     def counts(self, pod: Pod) -> bool:
         """Whether the pod itself counts, once it is placed."""
