@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ringwise.placement.reasons import NO_RING_HOLDS_REQUEST, NOT_ENOUGH_FREE_CHIPS, NOT_ENOUGH_WHOLE_RINGS
 from ringwise.placement.rules.protocol import CachingRule, ScoreTable, surplus_table
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
@@ -60,27 +59,12 @@ class Meshes(CachingRule[MeshCounts]):
         return tuple(chip for mask in taken for chip in chips_of(usable & mask)[:per_mesh])
 
     def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
-        free = usable.bit_count()
-        if free < request or not self._aligned(request):
-            return NOT_ENOUGH_FREE_CHIPS(request=request, free=free, missing=max(0, request - free))
+        if usable.bit_count() < request or not self._aligned(request):
+            return self._too_few_chips(usable, request)
         free_per_mesh = self.free_per_ring(usable)
         if request < self._size:
-            return NO_RING_HOLDS_REQUEST(
-                request=request,
-                ring=self.board.ring_kind,
-                rings=free_per_mesh,
-                missing=request - max(free_per_mesh),
-            )
-        whole = free_per_mesh.count(self._size)
-        needed = request // self._size
-        return NOT_ENOUGH_WHOLE_RINGS(
-            request=request,
-            needed=needed,
-            whole=whole,
-            missing=needed - whole,
-            ring=self.board.ring_kind,
-            free=free,
-        )
+            return self._no_ring(request, free_per_mesh)
+        return self._too_few_rings(usable, request, request // self._size, free_per_mesh.count(self._size))
 
     def tables(self) -> tuple[ScoreTable, ...]:
         return (surplus_table("misfit", "free on the node", self.capacity),)

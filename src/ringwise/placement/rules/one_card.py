@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ringwise.placement.reasons import NO_RING_HOLDS_REQUEST, NOT_ENOUGH_FREE_CHIPS, RING_TOO_SMALL
+from ringwise.placement.reasons import RING_TOO_SMALL
 from ringwise.placement.rules.preference import Preference
 from ringwise.placement.rules.protocol import CachingRule, ScoreTable
 from ringwise.reasons import Reason
@@ -43,17 +43,10 @@ class OneCard(CachingRule[CountsPresent]):
             return RING_TOO_SMALL(
                 request=request, ring=self.board.ring_kind, board=self.board.name, size=largest
             )
-        free = usable.bit_count()
-        if free < request:
-            return NOT_ENOUGH_FREE_CHIPS(request=request, free=free, missing=request - free)
+        if usable.bit_count() < request:
+            return self._too_few_chips(usable, request)
         # A node may have sixteen cards: those without a free chip are left out of the message.
-        free_per_card = tuple(count for count in self.free_per_ring(usable) if count)
-        return NO_RING_HOLDS_REQUEST(
-            request=request,
-            ring=self.board.ring_kind,
-            rings=free_per_card,
-            missing=request - max(free_per_card, default=0),
-        )
+        return self._no_ring(request, tuple(count for count in self.free_per_ring(usable) if count))
 
     def tables(self) -> tuple[ScoreTable, ...]:
         return (self._preference.table("misfit of a card", f"free on the {self.board.ring_kind}"),)

@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ringwise.placement.reasons import (
-    NO_RING_HOLDS_REQUEST,
-    NODE_NOT_WHOLLY_FREE,
     NOT_ENOUGH_PAIRS,
-    REQUEST_HAS_NO_PLACE,
 )
 from ringwise.placement.rules.protocol import CachingRule, ScoreTable, surplus_table
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
-from ringwise.topology.counts import counts_text
 
 
 class TwoRings(NamedTuple):
@@ -78,19 +74,11 @@ class PairedRings(CachingRule[TwoRings]):
     def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
         rings = self._signature(usable, 0, 0)
         if request == self.capacity:
-            free = usable.bit_count()
-            return NODE_NOT_WHOLLY_FREE(request=request, free=free, missing=request - free)
-        if request > self._size and (request % 2 or request > self.capacity):
-            return REQUEST_HAS_NO_PLACE(
-                request=request, board=self.board.name, allowed=counts_text(self.board.one_pod)
-            )
+            return self._not_wholly_free(usable, request)
         if request <= self._size:
-            return NO_RING_HOLDS_REQUEST(
-                request=request,
-                ring=self.board.ring_kind,
-                rings=rings[:2],
-                missing=request - max(rings[:2]),
-            )
+            return self._no_ring(request, rings[:2])
+        if request % 2 or request > self.capacity:
+            return self._no_place(request)
         pairs = min(rings.left, rings.right) if multi_pod else rings.pairs
         return NOT_ENOUGH_PAIRS(
             request=request,

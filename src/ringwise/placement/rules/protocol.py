@@ -6,10 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import Final, Generic, Protocol, TypeVar, cast
 
-from ringwise.placement.reasons import MORE_CHIPS_THAN_BOARD, NOT_ENOUGH_FREE_CHIPS
+from ringwise.placement.reasons import (
+    MORE_CHIPS_THAN_BOARD,
+    NO_RING_HOLDS_REQUEST,
+    NODE_NOT_WHOLLY_FREE,
+    NOT_ENOUGH_FREE_CHIPS,
+    NOT_ENOUGH_WHOLE_RINGS,
+    REQUEST_HAS_NO_PLACE,
+)
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.board import Board
+from ringwise.topology.counts import counts_text
 
 #: The signature type of a rule: a named tuple.
 S = TypeVar("S", bound=Hashable)
@@ -143,8 +151,33 @@ class CachingRule(ABC, Generic[S]):
         return ()
 
     def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
+        return self._too_few_chips(usable, request)
+
+    def _too_few_chips(self, usable: int, request: int) -> Reason:
         free = usable.bit_count()
         return NOT_ENOUGH_FREE_CHIPS(request=request, free=free, missing=max(0, request - free))
+
+    def _not_wholly_free(self, usable: int, request: int) -> Reason:
+        free = usable.bit_count()
+        return NODE_NOT_WHOLLY_FREE(request=request, free=free, missing=request - free)
+
+    def _no_place(self, request: int) -> Reason:
+        allowed = counts_text(self.board.one_pod)
+        return REQUEST_HAS_NO_PLACE(request=request, board=self.board.name, allowed=allowed)
+
+    def _no_ring(self, request: int, rings: tuple[int, ...]) -> Reason:
+        missing = request - max(rings, default=0)
+        return NO_RING_HOLDS_REQUEST(request=request, ring=self.board.ring_kind, rings=rings, missing=missing)
+
+    def _too_few_rings(self, usable: int, request: int, needed: int, whole: int) -> Reason:
+        return NOT_ENOUGH_WHOLE_RINGS(
+            request=request,
+            needed=needed,
+            whole=whole,
+            missing=needed - whole,
+            ring=self.board.ring_kind,
+            free=usable.bit_count(),
+        )
 
     def free_per_ring(self, usable: int) -> tuple[int, ...]:
         return tuple((usable & ring).bit_count() for ring in self.ring_masks)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ringwise.placement.reasons import NO_RING_HOLDS_REQUEST, NODE_NOT_WHOLLY_FREE, REQUEST_HAS_NO_PLACE
 from ringwise.placement.rules.preference import Preference
 from ringwise.placement.rules.protocol import CachingRule, ScoreTable
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
-from ringwise.topology.counts import counts_text
 
 _LETTERS = "ABCDEFGH"
 
@@ -68,19 +66,10 @@ class RingGroups(CachingRule[RingsAndHealth]):
 
     def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
         if request == self.capacity:
-            free = usable.bit_count()
-            return NODE_NOT_WHOLLY_FREE(request=request, free=free, missing=request - free)
+            return self._not_wholly_free(usable, request)
         if not self._preference.fits_some_ring(request):
-            return REQUEST_HAS_NO_PLACE(
-                request=request, board=self.board.name, allowed=counts_text(self.board.one_pod)
-            )
-        free_per_ring = self.free_per_ring(usable)
-        return NO_RING_HOLDS_REQUEST(
-            request=request,
-            ring=self.board.ring_kind,
-            rings=free_per_ring,
-            missing=request - max(free_per_ring),
-        )
+            return self._no_place(request)
+        return self._no_ring(request, self.free_per_ring(usable))
 
     def tables(self) -> tuple[ScoreTable, ...]:
         return (self._preference.table("group, A = 0", f"free in the {self.board.ring_kind}"),)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ringwise.placement.reasons import NOT_ENOUGH_FREE_CHIPS, NOT_ENOUGH_WHOLE_RINGS, REQUEST_HAS_NO_PLACE
 from ringwise.placement.rules.protocol import CachingRule, ScoreTable, surplus_table
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
-from ringwise.topology.counts import counts_text
 
 _WEIGHT = 16
 _BEST = 32
@@ -52,22 +50,11 @@ class TwoChipCards(CachingRule[Cards]):
         return tuple(chip for card in whole[: request // 2] for chip in chips_of(masks[card]))
 
     def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
-        free = usable.bit_count()
         if request > self.capacity or (request > 1 and request % 2):
-            return REQUEST_HAS_NO_PLACE(
-                request=request, board=self.board.name, allowed=counts_text(self.board.one_pod)
-            )
-        if free < request:
-            return NOT_ENOUGH_FREE_CHIPS(request=request, free=free, missing=request - free)
-        whole = self.free_per_ring(usable).count(2)
-        return NOT_ENOUGH_WHOLE_RINGS(
-            request=request,
-            needed=request // 2,
-            whole=whole,
-            missing=request // 2 - whole,
-            ring=self.board.ring_kind,
-            free=free,
-        )
+            return self._no_place(request)
+        if usable.bit_count() < request:
+            return self._too_few_chips(usable, request)
+        return self._too_few_rings(usable, request, request // 2, self.free_per_ring(usable).count(2))
 
     def tables(self) -> tuple[ScoreTable, ...]:
         return (surplus_table("misfit", "free on the node", self.capacity),)

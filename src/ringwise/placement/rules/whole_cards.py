@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ringwise.placement.reasons import NOT_ENOUGH_FREE_CHIPS, NOT_ENOUGH_WHOLE_RINGS
 from ringwise.placement.rules.protocol import CachingRule, ScoreTable
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
@@ -66,16 +65,8 @@ class WholeCards(CachingRule[DuoCards]):
     def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
         cards = self._signature(usable, 0, 0)
         if cards.free < request:
-            return NOT_ENOUGH_FREE_CHIPS(request=request, free=cards.free, missing=request - cards.free)
-        needed = request // 2
-        return NOT_ENOUGH_WHOLE_RINGS(
-            request=request,
-            needed=needed,
-            whole=cards.whole,
-            missing=needed - cards.whole,
-            ring=self.board.ring_kind,
-            free=cards.free,
-        )
+            return self._too_few_chips(usable, request)
+        return self._too_few_rings(usable, request, request // 2, cards.whole)
 
     def tables(self) -> tuple[ScoreTable, ...]:
         largest = self._table_chips

@@ -115,23 +115,29 @@ def _differing_reason(
     free: DifferingAssignment, done: DifferingAssignment, nodes_per_block: int, softly: bool
 ) -> Reason:
     blocks = len(free.open)
-    pods = blocks * nodes_per_block
-    total = sum(free.free)
+    reason = _no_room(free, nodes_per_block, blocks, len(done.blocks))
+    pods, total = blocks * nodes_per_block, sum(free.free)
+    return reason.with_fixes([_soft_fix(total, pods)]) if softly and total >= pods else reason
+
+
+def _no_room(free: BlockAssignment, nodes_per_block: int, blocks: int, held: int) -> Reason:
+    """The SuperPoDs have too few nodes for the blocks, or room for `held` of them."""
+    pods, total = blocks * nodes_per_block, sum(free.free)
+    listing, superpods = _listing(free), _freest(free)
     if total < pods:
         return NOT_ENOUGH_NODES(
-            pods=pods, free=total, missing=pods - total, listing=_listing(free), superpods=_freest(free)
+            pods=pods, free=total, missing=pods - total, listing=listing, superpods=superpods
         )
     nearest, short_by = _nearest_to_one_more(free, nodes_per_block)
-    reason = NOT_ENOUGH_BLOCKS(
+    return NOT_ENOUGH_BLOCKS(
         blocks=blocks,
         block_nodes=nodes_per_block,
-        held=len(done.blocks),
-        listing=_listing(free),
-        superpods=_freest(free),
+        held=held,
+        listing=listing,
+        superpods=superpods,
         nearest=nearest,
         short_by=short_by,
     )
-    return reason.with_fixes([_soft_fix(total, pods)] if softly else [])
 
 
 def _soft_fix(free: int, pods: int) -> str:
@@ -177,29 +183,12 @@ def _check_room(
 ) -> Reason | None:
     """Every whole block can be used, the reserve included, so counting decides before packing."""
     pods = blocks * nodes_per_block
-    free = sum(assignment.free)
-    if free < pods:
-        return NOT_ENOUGH_NODES(
-            pods=pods,
-            free=free,
-            missing=pods - free,
-            listing=_listing(assignment),
-            superpods=_freest(assignment),
-        )
+    enough = sum(assignment.free) >= pods
     held = _blocks_held(assignment.free, nodes_per_block)
-    if soft or held >= blocks:
+    if enough and (soft or held >= blocks):
         return None
-    nearest, short_by = _nearest_to_one_more(assignment, nodes_per_block)
-    reason = NOT_ENOUGH_BLOCKS(
-        blocks=blocks,
-        block_nodes=nodes_per_block,
-        held=held,
-        listing=_listing(assignment),
-        superpods=_freest(assignment),
-        nearest=nearest,
-        short_by=short_by,
-    )
-    return reason.with_fixes(_fixes(assignment, nodes_per_block, pods, chips_per_node))
+    reason = _no_room(assignment, nodes_per_block, blocks, held)
+    return reason.with_fixes(_fixes(assignment, nodes_per_block, pods, chips_per_node)) if enough else reason
 
 
 def _fixes(

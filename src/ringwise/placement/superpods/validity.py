@@ -24,10 +24,19 @@ from ringwise.topology.numbers import whole_number
 
 
 class Family(enum.Enum):
-    """The two families of SuperPoD boards; they differ in what one pod alone may ask for."""
+    """The families of SuperPoD boards; they differ in what one pod alone, and pods without chips, may do."""
 
     A3 = "a3"
     A850 = "850"
+    RACKS = "racks"
+
+
+#: What to do with a pod that requests no chips in a job with blocks.
+_ZERO_FIXES = {
+    Family.A3: "a pod that needs no chips carries the annotation huawei.com/skip-ascend-plugin: enabled",
+    Family.A850: "put pods without chips into a job of their own",
+    Family.RACKS: "pods without chips may stay as they are",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +70,47 @@ def check_block(
     if not asking and sp_block is None:
         # No pod requests chips: there is nothing to cut, but a pod that should request some is still wrong.
         return check_pods(chips_per_node, requests, family, exempt) or BlockShape(1, 0)
-    chips = total if sp_block is None else _block_chips(sp_block, chips_per_node, total)
+    chips = total if sp_block is None else block_chips(sp_block, chips_per_node, total)
     if isinstance(chips, Reason):
         return chips
     # The pods come first: a wrong pod is a better explanation than the wrong total that follows from it.
     problem = (
-        _check_one_pod(chips_per_node, chips, asking[0], family)
+        check_one_pod(chips_per_node, chips, asking[0], family)
         if len(asking) == 1
         else check_pods(chips_per_node, requests, family, exempt)
     )
     if problem is not None:
         return problem
-    nodes = _block_nodes(chips_per_node, chips, total, family)
+    nodes = block_nodes(chips_per_node, chips, total, family)
     if isinstance(nodes, Reason):
         return nodes
-    if nodes > super_pod_size:
-        return SP_BLOCK_ABOVE_SUPERPOD(
-            sp_block=chips,
-            block_nodes=nodes,
-            super_pod_size=super_pod_size,
-            largest=super_pod_size * chips_per_node,
-        )
-    if len(asking) == 1:
+    problem = check_size(chips_per_node, chips, nodes, super_pod_size)
+    if problem is None and len(asking) == 1:
         return BlockShape(1, 1)
-    if total % chips:
-        return BLOCKS_DO_NOT_DIVIDE(
-            total=total, pods=len(asking), sp_block=chips, left=total % chips, chips_per_node=chips_per_node
-        )
-    return BlockShape(nodes, len(asking) // nodes)
+    problem = problem or check_division(chips_per_node, chips, asking)
+    return BlockShape(nodes, len(asking) // nodes) if problem is None else problem
+
+
+def check_size(chips_per_node: int, chips: int, nodes: int, super_pod_size: int) -> Reason | None:
+    """A block of so many chips and nodes must fit into a SuperPoD."""
+    if nodes <= super_pod_size:
+        return None
+    return SP_BLOCK_ABOVE_SUPERPOD(
+        sp_block=chips,
+        block_nodes=nodes,
+        super_pod_size=super_pod_size,
+        largest=super_pod_size * chips_per_node,
+    )
+
+
+def check_division(chips_per_node: int, chips: int, asking: Sequence[int]) -> Reason | None:
+    """The pods must fill whole blocks of so many chips."""
+    total = sum(asking)
+    if not total % chips:
+        return None
+    return BLOCKS_DO_NOT_DIVIDE(
+        total=total, pods=len(asking), sp_block=chips, left=total % chips, chips_per_node=chips_per_node
+    )
 
 
 def check_pods(
@@ -103,17 +125,12 @@ def check_pods(
     ]
     if not wrong:
         return None
-    zero_fix = (
-        "a pod that needs no chips carries the annotation huawei.com/skip-ascend-plugin: enabled"
-        if family is Family.A3
-        else "put pods without chips into a job of their own"
-    )
     return POD_NOT_WHOLE_NODE(
         chips_per_node=chips_per_node,
         wrong_pods=len(wrong),
         pods=len(requests),
         wrong_requests=sorted(set(wrong)),
-        zero_fix=zero_fix,
+        zero_fix=_ZERO_FIXES[family],
     )
 
 
@@ -124,7 +141,8 @@ def check_not_combined(tor_affinity: str | None, sp_block: str | None) -> Reason
     return SWITCH_AND_SUPERPOD(tor_affinity=tor_affinity, sp_block=sp_block)
 
 
-def _block_chips(sp_block: str | int, chips_per_node: int, total: int) -> int | Reason:
+def block_chips(sp_block: str | int, chips_per_node: int, total: int) -> int | Reason:
+    """The chips of a block as they are written."""
     chips = whole_number(sp_block) if isinstance(sp_block, str) else sp_block
     example = max(total, chips_per_node)
     if chips is None:
@@ -136,7 +154,8 @@ def _block_chips(sp_block: str | int, chips_per_node: int, total: int) -> int | 
     return chips
 
 
-def _check_one_pod(chips_per_node: int, block_chips: int, request: int, family: Family) -> Reason | None:
+def check_one_pod(chips_per_node: int, block_chips: int, request: int, family: Family) -> Reason | None:
+    """What the only pod of a job may request: its block has as many chips."""
     in_range = 1 <= request <= chips_per_node
     if family is Family.A3:
         # Cards have two chips; one chip alone is allowed, half cards beside whole ones are not.
@@ -152,7 +171,8 @@ def _check_one_pod(chips_per_node: int, block_chips: int, request: int, family: 
     return None
 
 
-def _block_nodes(chips_per_node: int, block_chips: int, total: int, family: Family) -> int | Reason:
+def block_nodes(chips_per_node: int, block_chips: int, total: int, family: Family) -> int | Reason:
+    """The nodes of a block; one of fewer chips than a node has is one node."""
     if block_chips < chips_per_node:
         if family is Family.A3 and block_chips != total:
             return SP_BLOCK_BELOW_NODE(sp_block=block_chips, chips_per_node=chips_per_node, total=total)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ringwise.placement.reasons import LEFTOVER_TOO_SMALL, ROWS_TOO_FEW
 from ringwise.placement.switches.classes import SwitchClass
-from ringwise.placement.switches.drafts import Draft, fill, nodes_of_groups
+from ringwise.placement.switches.drafts import Draft, entry_of, fill, nodes_of_groups
 from ringwise.placement.switches.holding import MatchedHolding, holding_of
 from ringwise.placement.switches.one_switch import lacking, too_small, under_one
 from ringwise.placement.switches.states import SwitchState
@@ -33,6 +33,14 @@ class FreeNode(NamedTuple):
     switch: int
     position: int
     node: int
+
+
+def free_nodes(view: TopologyView, switch: int) -> list[FreeNode]:
+    """The free nodes of a switch in array order."""
+    offer = view.switches[switch]
+    return [
+        FreeNode(switch, position, node) for position, node in zip(offer.positions, offer.free, strict=True)
+    ]
 
 
 def is_idle(view: TopologyView, switch: int) -> bool:
@@ -55,12 +63,10 @@ class TwoArrays:
         by_leaf = sorted(idle, key=lambda s: -view.free[s])
         columns: dict[int, list[FreeNode]] = {}
         for switch in by_leaf:
-            for position, node in zip(
-                view.switches[switch].positions, view.switches[switch].free, strict=True
-            ):
+            for place in free_nodes(view, switch):
                 # A server beyond tor_count has no counterpart under other leaves.
-                if position < view.nodes_per_switch:
-                    columns.setdefault(position, []).append(FreeNode(switch, position, node))
+                if place.position < view.nodes_per_switch:
+                    columns.setdefault(place.position, []).append(place)
         by_position = sorted((columns[p] for p in sorted(columns)), key=lambda column: -len(column))
         return cls(by_leaf, by_position, view.nodes_per_switch)
 
@@ -110,7 +116,8 @@ def plan_version1(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Re
     complete = [s for s in by_leaf if view.free[s] >= view.nodes_per_switch]
     if holding.holds(*complete):
         drafts = fill(holding, complete, 0, COMPLETE_SWITCHES)
-        return _plan(view, [_under_switch(view, draft) for draft in drafts], request)
+        parts = [_Row(draft.taken_by, free_nodes(view, draft.switch), draft.count) for draft in drafts]
+        return _plan(view, parts, request)
     arrays = TwoArrays.of(view)
     rows = arrays.rows_for(request.pods) if request.classes is None else _matched_rows(view, arrays, request)
     if rows is not None:
@@ -127,17 +134,6 @@ class _Row:
     chosen_by: str
     places: Sequence[FreeNode]
     pods: int
-
-
-def _free_nodes(view: TopologyView, switch: int) -> list[FreeNode]:
-    offer = view.switches[switch]
-    return [
-        FreeNode(switch, position, node) for position, node in zip(offer.positions, offer.free, strict=True)
-    ]
-
-
-def _under_switch(view: TopologyView, draft: Draft) -> _Row:
-    return _Row(draft.taken_by, _free_nodes(view, draft.switch), draft.count)
 
 
 def _matched_rows(
@@ -197,7 +193,7 @@ def _with_leftover(view: TopologyView, arrays: TwoArrays, request: SwitchRequest
     for switch in (*idle, *others):
         if not needed:
             break
-        places = [place for place in _free_nodes(view, switch) if place.node not in taken]
+        places = [place for place in free_nodes(view, switch) if place.node not in taken]
         count = len(places) if rest is None else len(rest.take_nodes(place.node for place in places))
         if count:
             parts.append(_Row(LEFTOVER, places, min(needed, count)))
@@ -232,20 +228,10 @@ def _plan(view: TopologyView, parts: Sequence[_Row], request: SwitchRequest) -> 
     entries: list[PlanEntry] = []
     for part, places in chosen:
         for switch, group in groupby(places, key=lambda place: place.switch):
-            offer = view.switches[switch]
             nodes = tuple([place.node for place in group])
-            entries.append(
-                PlanEntry(
-                    switch,
-                    offer.name,
-                    nodes,
-                    0,
-                    offer.facts.state,
-                    offer.facts.healthy,
-                    part.chosen_by,
-                    tuple([ranks[node] for node in nodes]) if ranks else (),
-                )
-            )
+            draft = Draft(switch, len(nodes), 0, part.chosen_by)
+            own_ranks = tuple([ranks[node] for node in nodes]) if ranks else ()
+            entries.append(entry_of(view, draft, False, nodes, own_ranks))
     return SwitchPlan(tuple(entries))
 
 

@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 
 from ringwise.placement.matching import Matching, PodClasses
 from ringwise.placement.reasons import REPLACEMENT_POSITION
-from ringwise.placement.switches.affinity_v1 import FreeNode, is_idle
+from ringwise.placement.switches.affinity_v1 import FreeNode, free_nodes, is_idle
 from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.drafts import Draft, entry_of
 from ringwise.placement.switches.positions import PodPosition, RanksBySwitch
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
@@ -33,11 +34,7 @@ def reschedule_rows(
     failed: Sequence[PodPosition],
 ) -> SwitchPlan | Reason:
     width = view.nodes_per_switch
-    free = [
-        FreeNode(switch, position, node)
-        for switch in view.with_free()
-        for position, node in zip(view.switches[switch].positions, view.switches[switch].free, strict=True)
-    ]
+    free = [node for switch in view.with_free() for node in free_nodes(view, switch)]
     placed = [pod for pod in survivors if pod.switch is not None]
     own = {pod.switch for pod in (*survivors, *failed) if pod.switch is not None}
     near = RanksBySwitch(placed)
@@ -83,19 +80,8 @@ def reschedule_rows(
         own.add(chosen.switch)
         placed.append(PodPosition(lost.rank, chosen.switch, chosen.position))
         near.add(placed[-1])
-        facts = view.switches[chosen.switch].facts
-        entries.append(
-            PlanEntry(
-                chosen.switch,
-                view.switches[chosen.switch].name,
-                (chosen.node,),
-                0,
-                facts.state,
-                facts.healthy,
-                taken_by,
-                (lost.rank,),
-            )
-        )
+        draft = Draft(chosen.switch, 1, 0, taken_by)
+        entries.append(entry_of(view, draft, False, (chosen.node,), (lost.rank,)))
     return SwitchPlan(tuple(entries))
 
 
