@@ -33,6 +33,7 @@ from tests.invariants.placements import (
     reservations_lie_on_usable_chips,
 )
 from tests.invariants.quotas import (
+    limits_count_what_runs_and_what_is_reserved,
     limits_hold_when_a_job_starts,
     queues_admit_no_more_than_they_may,
     queues_use_no_more_than_they_may,
@@ -51,6 +52,7 @@ RULES: tuple[Rule, ...] = (
     queues_use_no_more_than_they_may,
     queues_admit_no_more_than_they_may,
     limits_hold_when_a_job_starts,
+    limits_count_what_runs_and_what_is_reserved,
 )
 #: Rules that try jobs: checked by drivers of random events, because other tests count what is tried.
 SAMPLED: tuple[Rule, ...] = (pending_jobs_have_true_reasons,)

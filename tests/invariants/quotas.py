@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ringwise.framework.amounts import Amount
+from ringwise.framework.holdings import Scope
 from ringwise.messages.commands import RemoveQueueGate, SetGroupStatus
 from ringwise.messages.events import Decide
 from ringwise.scheduler.core.machine import Scheduler
@@ -191,6 +192,19 @@ def limits_hold_when_a_job_starts(ledger: Ledger, scheduler: Scheduler) -> Itera
         running = limit.hard.get(RUNNING_JOBS)
         if running is not None and len(jobs) > running and first:
             yield f"{scope} runs {len(jobs)} of {running} jobs: {sorted(first)} started"
+
+
+def limits_count_what_runs_and_what_is_reserved(ledger: Ledger, scheduler: Scheduler) -> Iterator[str]:
+    """F6: what limits count for jobs that lost pods follows the pods of these jobs."""
+    usage, table = scheduler._context.usage, scheduler.view.limits
+    counted: dict[Scope, Counter[str]] = {}
+    for job, (queue, amounts) in usage.reserved.by_job().items() if table.limits else ():
+        for scope in usage.holdings.scopes(job, queue):
+            found = counted.setdefault(scope, Counter(usage.holdings.used.get(scope, {})))
+            found.update({**amounts, RUNNING_JOBS: not usage.holdings.runs(job)})
+    for scope, right in counted.items():
+        if (stored := table.used(scope)) != +right:
+            yield f"{scope} uses {dict(+right)}, the limits count {stored}"
 
 
 def _limits_of(limits: Sequence[UsageLimit], where: tuple[str, str, str]) -> Iterator[UsageLimit]:

@@ -8,7 +8,7 @@ cluster either.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
@@ -79,7 +79,7 @@ def note_attempt(session: Session, job: Job) -> None:
         session.heads.drop(job.key)
         return
     if _is_unplaced(session, job):
-        shape = shape_of(job, session.state.node_windows)
+        shape = shape_of(session, job)
         if not session.heads.is_tested(shape):
             if _plainly_fits(session, job):
                 session.heads.judge(shape, fits=True)
@@ -106,9 +106,7 @@ def blocks(session: Session, job: Job) -> bool:
     """Whether a job that lacks room keeps those behind it in its line waiting."""
     if not session.is_strict or not _is_whole(session, job):
         return False
-    return not (
-        _is_unplaced(session, job) and session.heads.is_too_large(shape_of(job, session.state.node_windows))
-    )
+    return not (_is_unplaced(session, job) and session.heads.is_too_large(shape_of(session, job)))
 
 
 def _is_whole(session: Session, job: Job) -> bool:
@@ -146,12 +144,12 @@ def _resource(session: Session, job: Job) -> str:
 # -- jobs that are too large ------------------------------------------------------------------
 
 
-def shape_of(job: Job, windows: Collection[int]) -> Hashable:
-    """All that decides whether the job fits into the empty cluster. `windows`: nodes that have some."""
+def shape_of(session: Session, job: Job) -> Hashable:
+    """All that decides whether the job fits into the empty cluster."""
     classes = Counter(pod.cls for pod in job.in_order)
     requests = frozenset(job.min_requested().items()) if not job.pods else None
     # Where nodes are kept free from some time on (F4), it matters how long the job runs, and whose it is.
-    timed = (job.namespace, job.expected) if windows else None
+    timed = (job.namespace, session.run_time_of(job)) if session.state.node_windows else None
     # Volumes are its own, and decide where it may be.
     volumes = (job.namespace, frozenset(pod.claims for pod in job.in_order)) if job.has_claims else None
     # A network topology restricts it to HyperNodes, and labels of its pods form sub-groups.
@@ -168,7 +166,7 @@ def equivalence_class(session: Session, job: Job) -> Hashable:
         return job.key
     affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.in_order)
     lends = job.expected if len(session.reservations) else None
-    shape = shape_of(job, session.state.node_windows)
+    shape = shape_of(session, job)
     user = session.limits.user_of(job)
     return job.key if affine else (job.namespace, user, job.inqueue, lends, shape)
 
@@ -196,7 +194,9 @@ def _plainly_fits(session: Session, job: Job) -> bool:
     selection = session.node_selection(job, next(iter(job.pods.values())))
     missing = job.min_available
     for node in session.state.existing_nodes():
-        if session.state.closed(node, policy.resource) is None and selection.unselected(node) is None:
+        if session.state.closed(node, policy.resource) is not None or selection.is_withheld(node):
+            continue
+        if selection.unselected(node) is None:
             free = fleet.free_if_empty(node)
             if policy.withholds_network:
                 # -1 where it is not known: then no chip is left.

@@ -57,7 +57,7 @@ class ReservedQuotas:
         #: Jobs of which a pod came or went since.
         self._stale: dict[str, None] = {}
         self._ignored = False
-        #: Changes when what is kept does.
+        #: Changes when what is kept may have changed, or whether a job runs for which something is kept.
         self.version = 0
 
     def __len__(self) -> int:
@@ -180,10 +180,10 @@ class ReservedQuotas:
         return total
 
     def _count(self, job: str, queue: str, amounts: Amounts) -> None:
+        self.version += 1
         before = self._counted.pop(job, None)
         if before != ((queue, amounts) if amounts else None):
             self._jobs_in.clear()
-            self.version += 1
         if before is not None:
             total = self._by_queue[before[0]]
             add(total, before[1], -1)

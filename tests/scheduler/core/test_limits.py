@@ -331,6 +331,16 @@ def test_F6_what_is_kept_for_jobs_counts_as_long_as_it_is_kept() -> None:
     assert limits.used(Scope(queue="q")) == {}
 
 
+def test_F6_a_job_of_which_another_pod_starts_is_counted_once() -> None:
+    usage = ResourceUsage()
+    limits, queue = LimitTable(usage), Scope(queue="q")
+    limits.put([UsageLimit("each", queue="*")])
+    usage.reserved.put(ReservedQuota("default/a", "q", {0: {CHIP: 2}}, most=2))
+    for running, chips in ((0, 2), (1, 6), (0, 2)):
+        assert limits.used(queue) == {CHIP: chips, RUNNING_JOBS: 1}
+        (usage.remove_pod if running else usage.add_pod)("default/a", "q", pod_class(4))
+
+
 def test_F6_what_is_kept_for_a_job_in_one_queue_is_not_subtracted_in_another() -> None:
     usage = ResourceUsage()
     limits = LimitTable(usage)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,8 +15,10 @@ from ringwise.framework.queue_heads import Head, Line, QueueHeads
 from ringwise.framework.statement import Statement
 from ringwise.messages.commands import Bind, SetGroupStatus
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import NodeTerm, Requirement
-from tests.builders.values import CHIP
+from ringwise.state.limits import UsageLimit
+from ringwise.state.model import NodeReservation, NodeTerm, Requirement
+from ringwise.wellknown import USER
+from tests.builders.values import CHIP, SECOND
 from tests.scheduler.rig import PLAIN, Rig, bound_pods, configuration, with_capacity
 
 ALLOCATE = ("allocate",)
@@ -230,6 +233,34 @@ def test_a_job_larger_than_what_guarantees_leave_blocks_no_other_job(
     rig.run()
     assert rig.nodes_of("large") == []
     assert len(rig.nodes_of("small")) == 1
+
+
+#: Of a job that fits on the node at no time, and of jobs that fit once another one has ended.
+UNALIKE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "another namespace": ({}, {"namespace": "team"}),
+    "another expected duration": ({"expected": "5h"}, {"expected": "10s"}),
+    "another user, whose jobs end sooner": ({"annotations": {USER: "bob"}}, {"annotations": {USER: "ann"}}),
+}
+
+
+@pytest.mark.parametrize("case", UNALIKE)
+def test_a_job_that_is_too_large_makes_none_too_large_that_may_be_where_it_may_not(case: str) -> None:
+    first, others = UNALIKE[case]
+    rig = Rig(1, actions=ALLOCATE, queue_discipline="strict", user_annotation="guarded")
+    start, end = rig.now + 3600 * SECOND, rig.now + 7200 * SECOND
+    rig.tell(NodeReservation("r", ("n1",), start, end, namespace="team"))
+    rig.tell(UsageLimit("short", queue="*", user="ann", max_run_time=600 * SECOND))
+    rig.submit("old", chips=1, **others)
+    rig.run()
+    rig.submit("never", chips=8, **first)
+    rig.run()
+    # The next attempt with the empty cluster takes place some time after the first.
+    rig.step(30)
+    rig.submit("whole", chips=8, **others)
+    rig.submit("small", chips=1, **others)
+    rig.run()
+    reasons = {job.name: job.reason and job.reason.code for job in rig.machine.view.jobs.values()}
+    assert (reasons["whole"], reasons["small"]) == ("no-node-fits", "blocked-by-head-of-queue")
 
 
 def test_a_plain_job_is_not_tried_on_the_empty_cluster() -> None:

@@ -106,7 +106,7 @@ class QueueDiscipline(Component):
     def _test_line(self, session: Session, line: Sequence[Job]) -> Iterator[Job]:
         """All jobs up to the first that fits: that one blocks the others."""
         for job in line:
-            shape = shape_of(job, session.state.node_windows)
+            shape = shape_of(session, job)
             if not self._heads.is_tested(shape):
                 self._heads.judge(shape, fits_empty_cluster(session, job))
             yield job
