@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from ringwise.cli.commands import LazyGroup, cli, plugin
-from ringwise.cli.habits import COMMANDS, KINDS, OPTIONS
+from ringwise.cli.habits import ALIASES, COMMANDS, KINDS, OPTIONS
+from ringwise.durations import SECOND
 from ringwise.views.kinds import BY_WORD
 from ringwise.views.kinds import KINDS as LISTED
 from tests.lab.rig import SMALL, Terminal, job, running
+
+_TWO_HOURS = 2 * 3600 * SECOND
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +39,10 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         ("uncordon node/node-1", "node node-1 uncordoned\n"),
         ("drain node/node-3 --ignore-daemonsets --delete-emptydir-data -y", "node node-3 cordoned; 0 pods"),
         ("uncordon node-3", "node node-3 uncordoned\n"),
+        ("describe vcjob/lab/train", "job lab/train (vcjob)\n"),
+        ("get vj train -o name", "lab/train\n"),
+        ("squeue -o name", "lab/train\nlab/tune\n"),
+        ("nodes node-1 -o name", "node-1\n"),
         ("get jobs --user alice", "no job has user alice (annotation ringwise.io/user, or the label of"),
         ("delete job/tune", "job lab/tune deleted\n"),
     ],
@@ -46,25 +54,35 @@ def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> 
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("hold train", "No such command 'hold': use 'ringwise suspend'"),
-        ("squeue -u alice", "No such command 'squeue': use 'ringwise get jobs'"),
+        ("hold train", "No such command 'hold': use 'ringwise suspend JOB'"),
+        ("scancel train", "No such command 'scancel': use 'ringwise delete job JOB'"),
         ("get events", "unknown kind \"events\": use 'ringwise events JOB'"),
         (
             "get nodez",
-            'unknown kind "nodez"; did you mean "node"?; kinds are jobs, nodes or no, queues or q,',
+            'unknown kind "nodez"; did you mean "node"?; kinds are jobs (vcjobs, vcjob, vj), nodes (no),',
         ),
         ("get node/node-1 node-2", 'invalid name "node-2": expected node/NAME'),
         ("get node/node-1 job/train", 'invalid name "job/train": expected node/NAME'),
         ("delete job/", 'invalid name "job/": expected job/NAME'),
-        ("describe node", "expected the name of one node, got 0"),
-        (
-            "get jobs --start",
-            "No such option '--start': get jobs shows expected starts in the column 'starts in'",
-        ),
-        ("drain node-1 --dry-run", "No such option '--dry-run': use --plan"),
+        ("describe nodes", "the name of one node is required; get nodes lists them"),
+        ("get nodes --start", "--start requires jobs; it cannot be combined with nodes"),
+        ("get jobs -t PENDING", "No such option '-t': use --state"),
+        ("drain node-1 --dry-run=all", "Option '--dry-run' does not take a value"),
         ("history -j train", "No such option '-j': the job is an argument: history JOB"),
-        ("report --days 1", "No such option '--days': use --since, such as --since 1d"),
-        ("reserve --queue default", "No such option '--queue': use --for queue=QUEUE"),
+        ("reserve --queue default --duration 2h", "nodes, or a number of nodes, are required"),
+        ("reserve 1 --queue default --for default --to +2h", "one of --for and --queue is required"),
+        ("reserve 1 --queue default", "one of --to and --duration is required"),
+        ("logs train", "No such command 'logs': use 'ringwise events JOB'"),
+        ("get history", "unknown kind \"history\": use 'ringwise history JOB'"),
+        (
+            "get pods --field-selector spec.host=node-1",
+            'pods: unknown field "spec.host"; must be one of metadata.name, metadata.namespace, '
+            "status.phase, spec.nodeName",
+        ),
+        (
+            "get pods --field-selector node-1",
+            'invalid field selector "node-1": expected field=value, field==',
+        ),
         ("get nodes --user alice", "--user requires jobs; it cannot be combined with nodes"),
         ("get jobs --node node-1", "--node requires chips or pods; it cannot be combined with jobs"),
         ("get pods --node node-9", 'node "node-9" not found'),
@@ -75,7 +93,65 @@ def test_what_it_does_not_take_names_what_does_the_same(typed: str, said: str, t
 
 
 @pytest.mark.parametrize(
-    ("typed", "instead"), [("apply -f x", "kubectl create -f"), ("hold x", "kubectl ringwise suspend")]
+    ("selector", "pods"),
+    [
+        ("spec.nodeName=node-0", ["train-worker-0"]),
+        ("spec.nodeName==node-0,status.phase=Pending", ["train-worker-0"]),
+        ("spec.nodeName!=node-0,metadata.name!=tune-worker-0", ["train-worker-1"]),
+        ("status.phase=Running", []),
+    ],
+)
+def test_field_selectors(selector: str, pods: list[str], terminal: Terminal) -> None:
+    listed = terminal.json(f"get pods --field-selector {selector}")["pods"]
+    assert [pod["name"] for pod in listed] == pods
+
+
+def test_field_selector_of_cordoned_nodes(terminal: Terminal) -> None:
+    terminal.ok("cordon node-3")
+    try:
+        assert terminal.ok("get nodes --field-selector spec.unschedulable=true -o name") == "node-3\n"
+    finally:
+        terminal.ok("uncordon node-3")
+
+
+def test_start_lists_pending_jobs_by_their_expected_start(tmp_path: Path) -> None:
+    with running(tmp_path, SMALL):
+        terminal = Terminal(tmp_path)
+        terminal.submit(job("long", 2, 8, minutes=60), job("short", 2, 8, minutes=10))
+        terminal.submit(job("whole", 4, 8), job("half", 2, 8, minutes=5))
+        assert terminal.ok("get jobs --start -o name") == "lab/half\nlab/whole\n"
+
+
+@pytest.mark.parametrize("command", ["drain node-0", "defrag", "reserve 1 --for default --to +1h"])
+@pytest.mark.parametrize("dry_run", ["--dry-run", "--dry-run=client", "--dry-run=server"])
+def test_dry_run_is_a_plan(command: str, dry_run: str, terminal: Terminal) -> None:
+    assert terminal.json(f"{command} {dry_run}") == terminal.json(f"{command} --plan")
+
+
+def test_dry_run_none_carries_the_change_out(terminal: Terminal) -> None:
+    assert "reservation night: 2 nodes" in terminal.ok(
+        "reserve --dry-run=none --queue default --nodes node-2,node-3 --start +1h --duration 2h --name night "
+        "-y"
+    )
+    (made,) = terminal.json("get reservations")["reservations"]
+    terminal.ok("unreserve night")
+    assert (made["nodes"], made["end"] - made["start"]) == (["node-2", "node-3"], _TWO_HOURS)
+
+
+def test_the_end_of_a_reservation_can_be_relative_to_its_start(terminal: Terminal) -> None:
+    planned = terminal.json("reserve 1 --for default --from tomorrow --to +2h --plan")["reservation"]
+    assert planned["end"] - planned["start"] == _TWO_HOURS
+
+
+def test_reports_of_days(terminal: Terminal) -> None:
+    report = terminal.json("report --since 2d")
+    assert terminal.json("report --days 2") == terminal.json("report --last 2d") == report
+    assert terminal.json("report --last 3d") != report
+
+
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [("apply -f x", "kubectl create -f FILE"), ("hold x", "kubectl ringwise suspend JOB")],
 )
 def test_a_plugin_names_what_a_cluster_has(typed: str, instead: str) -> None:
     ran = CliRunner().invoke(plugin, typed.split(), prog_name="kubectl-ringwise")
@@ -84,9 +160,11 @@ def test_a_plugin_names_what_a_cluster_has(typed: str, instead: str) -> None:
 
 def test_every_hint_names_a_command_that_exists_for_a_word_that_does_not() -> None:
     assert isinstance(cli, LazyGroup)
-    instead = [*COMMANDS.values(), *KINDS.values()]
+    instead = [*ALIASES.values(), *COMMANDS.values(), *KINDS.values()]
     assert {text.split()[0] for text in instead} <= {*cli.entries}
-    assert not {*COMMANDS} & {*cli.entries}
+    assert not {*ALIASES, *COMMANDS} & {*cli.entries}
+    assert not {*ALIASES} & {*COMMANDS}
+    assert not any(cli.entries[text.split()[0]].changes for text in ALIASES.values())
     assert not {*KINDS} & {*BY_WORD}
     for command, hints in OPTIONS.items():
         found = cli.get_command(cli.make_context("ringwise", ["version"]), command)

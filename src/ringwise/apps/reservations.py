@@ -41,7 +41,7 @@ def reservation_of(objects: ClusterObjects, request: ReservationRequest, now: in
     """The reservation that a request describes. Raises NotReservableError, UnknownTargetError."""
     try:
         start = now - now % SECOND if request.start == "now" else moment(request.start, now)
-        end = moment(request.end, now)
+        end = moment(request.end, start if request.end.startswith("+") else now)
     except ValueError as problem:
         raise NotReservableError(str(problem)) from None
     if end <= start:

@@ -20,6 +20,8 @@ PLUGIN = "kubectl-ringwise"
 #: Commands, by identity, whose help has its examples.
 _WITH_EXAMPLES: set[int] = set()
 
+#: Values of --dry-run for which a command changes nothing.
+_DRY_RUN = ("--dry-run=client", "--dry-run=server")
 #: Modules of commands that change something.
 _CHANGING = ("ringwise.cli.change.",)
 
@@ -57,6 +59,8 @@ class LazyGroup(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         typed = list(args)
+        # As in kubectl, --dry-run is a flag that can have a value.
+        args = ["--dry-run" if arg in _DRY_RUN else arg for arg in args if arg != "--dry-run=none"]
         context = super().make_context(info_name, args, parent, **extra)
         context.meta.setdefault(TYPED, typed)
         return context
@@ -88,6 +92,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not self.path and args[0] not in self.entries:
+            from ringwise.cli.habits import ALIASES
+
+            args = [*ALIASES.get(args[0], args[0]).split(" "), *args[1:]]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

@@ -1,53 +1,69 @@
-"""What users of kubectl and Slurm type, and what does the same here. Read only for an error."""
+"""What users of kubectl and Slurm type, and what does the same here. Read only for what does not exist."""
 
 from __future__ import annotations
 
 import click
 
-#: Commands -> the command that does the same.
-COMMANDS = {
-    "apply": "submit",
-    "cancel": "delete job",
-    "create": "submit",
-    "explain": "schema",
-    "hold": "suspend",
-    "release": "resume",
-    "sacct": "history",
-    "sbatch": "submit",
-    "scancel": "delete job",
-    "scontrol": "describe",
+#: Commands that only read -> what is run for them.
+ALIASES = {
+    "jobs": "get jobs",
+    "nodes": "get nodes",
+    "pods": "get pods",
+    "queues": "get queues",
     "sinfo": "get nodes",
-    "sprio": "why",
     "squeue": "get jobs",
     "sreport": "report",
     "sshare": "get queues",
 }
+#: Other commands -> the command that does the same.
+COMMANDS = {
+    "apply": "submit FILE",
+    "cancel": "delete job JOB",
+    "create": "submit FILE",
+    "explain": "schema",
+    "hold": "suspend JOB",
+    "logs": "events JOB",
+    "release": "resume JOB",
+    "sacct": "history JOB",
+    "sbatch": "submit FILE",
+    "scancel": "delete job JOB",
+    "scontrol": "describe KIND NAME",
+    "sprio": "why JOB",
+    "srun": "submit FILE",
+}
 #: A cluster has kubectl for these.
-_OF_KUBECTL = {"submit": "kubectl create -f", "delete job": "kubectl delete"}
+_OF_KUBECTL = {
+    "delete job JOB": "kubectl delete vcjob JOB",
+    "events JOB": "kubectl logs POD",
+    "submit FILE": "kubectl create -f FILE",
+}
 #: What `get` does not list -> the command that does.
-KINDS = {"all": "get jobs", "events": "events JOB", "limits": "limits", "partitions": "get queues"}
+KINDS = {
+    "all": "get jobs",
+    "events": "events JOB",
+    "faults": "fault list",
+    "history": "history JOB",
+    "limits": "limits",
+    "partitions": "get queues",
+    "podgroups": "get jobs",
+    "superpods": "topology show",
+    "switches": "topology show",
+}
 #: Options by command -> what does the same.
 OPTIONS = {
     "delete": {"--force": "pods are deleted with their termination grace period"},
-    "drain": {"--dry-run": "use --plan", "--grace-period": "pods get their termination grace period"},
+    "drain": {"--grace-period": "pods get their termination grace period"},
     "get": {
-        "--field-selector": "use --state, or --node for pods",
         "--no-headers": "use -o name",
         "--partition": "use --queue",
         "--show-labels": "use -o json",
-        "--start": "get jobs shows expected starts in the column 'starts in'",
         "--states": "use --state",
+        "-j": "names are arguments: get jobs JOB",
+        "-p": "use --queue",
+        "-t": "use --state",
     },
     "history": {"-j": "the job is an argument: history JOB"},
-    "report": {"--days": "use --since, such as --since 1d", "--last": "use --since, such as --since 1d"},
-    "reserve": {
-        "--duration": "use --to",
-        "--end": "use --to",
-        "--nodes": "nodes are arguments: reserve NODE...",
-        "--queue": "use --for queue=QUEUE",
-        "--start": "use --from",
-        "--user": "use --for",
-    },
+    "reserve": {"--user": "use --for"},
     "top": {"--sort-by": "use get nodes --sort-by"},
 }
 

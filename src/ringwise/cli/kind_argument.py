@@ -33,7 +33,10 @@ class KindArgument(_Words):
         if value in KINDS and ctx is not None:
             hint = f": use '{program_of(ctx)} {KINDS[value]}'"
         else:
-            words = (" or ".join((kind.plural, *kind.short_names)) for kind in self._kinds)
+            words = (
+                kind.plural + (f" ({', '.join(kind.short_names)})" if kind.short_names else "")
+                for kind in self._kinds
+            )
             hint = f"{did_you_mean(value, self.choices)}; kinds are {', '.join(words)}"
         raise click.UsageError(f'unknown kind "{value}"{hint}', ctx)
 

@@ -44,7 +44,7 @@ def output_choice(*formats: str) -> Callable[[Command], Command]:
         type=click.Choice(formats),
         default="table",
         show_default=True,
-        help="Output format.",
+        help="Output format" + ("; get also has wide and name." if formats == _FORMATS else "."),
     )
 
 

@@ -85,6 +85,10 @@ def _node_states() -> list[str]:
     return [state.value for state in NodeState]
 
 
+def _states_of_node(row: Row) -> list[str]:
+    return [one["state"] for one in row["states"]]
+
+
 def _chip_states() -> Sequence[str]:
     from ringwise.scheduler.node_states import CHIP_STATES
 
@@ -129,23 +133,29 @@ KINDS = (
         "cluster",
         lambda: (*_OUTCOMES, *_PHASES),
         _job_states,
-        {**_fields("name", "namespace", "queue", "phase", "pods", "chips", "priority"), "age": _age},
+        {
+            **_fields("name", "namespace", "queue", "phase", "pods", "chips", "priority"),
+            "age": _age,
+            "start": lambda row: (row.get("expected_start") or {}).get("earliest"),
+        },
         key_fields=("namespace", "name"),
         has_queue=True,
         has_reasons=True,
         is_deletable=True,
+        short_names=("vcjobs", "vcjob", "vj"),
     ),
     ShownKind(
         "Node",
         "cluster",
         _node_states,
-        lambda row: [one["state"] for one in row["states"]],
+        _states_of_node,
         {
             "name": _field("name"),
             "state": lambda row: _node_states().index(row["state"]),
             **{state: _total(state) for state in ("free", "used", "faulty")},
             "board": lambda row: ", ".join(chips["board"] or "" for chips in row["chips"]) or None,
             **_fields("pods", "switch", "superpod"),
+            "unschedulable": lambda row: str("cordoned" in _states_of_node(row)).lower(),
         },
         is_deletable=True,
         short_names=("no",),

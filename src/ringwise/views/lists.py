@@ -6,7 +6,7 @@ Labels and queue of an object are looked at before its document is made, the res
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ringwise.framework.selectors import all_hold
@@ -28,8 +28,9 @@ class ListError(LookupError):
 class Listing:
     """What a user asks of a list, as it was typed."""
 
-    #: As `kubectl -l` has it.
+    #: As `kubectl -l` and `kubectl --field-selector` have them.
     selector: str = ""
+    fields: str = ""
     queue: str | None = None
     states: tuple[str, ...] = ()
     #: A key of the kind; prefixed with - for descending order.
@@ -50,14 +51,16 @@ class Listing:
 EVERYTHING = Listing()
 
 
-#: How kubectl's users write keys.
+#: How kubectl's users write keys, and fields in field selectors.
 _KUBECTL_KEYS = {
     "metadata.name": "name",
     "metadata.namespace": "namespace",
     "metadata.creationTimestamp": "-age",
     "status.phase": "phase",
     "spec.nodeName": "node",
+    "spec.unschedulable": "unschedulable",
 }
+_FIELD = re.compile(r"\s*([^=!\s]+)\s*(==|!=|=)\s*([^=\s]*)\s*")
 
 
 def state_words(kind: ShownKind) -> list[str]:
@@ -104,9 +107,24 @@ class Choice:
                     f'{kind}: unknown state "{state}"; must be one of {", ".join(states)}'
                     f"{did_you_mean(_word(state), states)}"
                 )
+        self._fields = list(self._field_requirements(kind))
         self._key, self._reverse = self._sort_key(kind)
         if listing.limit < 0:
             raise ListError(f"invalid limit {listing.limit}: must be at least 0 (0 lists all)")
+
+    def _field_requirements(self, kind: str) -> Iterator[tuple[Callable[[Row], Any], str, bool]]:
+        """Yield the field of a row, a value, and whether the field must have it."""
+        keys = {path: self.kind.keys[key] for path, key in _KUBECTL_KEYS.items() if key in self.kind.keys}
+        for part in self.listing.fields.split(",") if self.listing.fields else ():
+            match = _FIELD.fullmatch(part)
+            if match is None:
+                raise ListError(
+                    f'invalid field selector "{part}": expected field=value, field==value or field!=value, '
+                    "separated by commas"
+                )
+            if match[1] not in keys:
+                raise ListError(f'{kind}: unknown field "{match[1]}"; must be one of {", ".join(keys)}')
+            yield keys[match[1]], match[3], match[2] != "!="
 
     def _sort_key(self, kind: str) -> tuple[Callable[[Row], Any] | None, bool]:
         typed = self.listing.sort_by
@@ -145,6 +163,8 @@ class Choice:
             shown = [by_key[key] for key in dict.fromkeys(keys)]
         if self._states:
             shown = [row for row in shown if self._states.intersection(map(_word, self.kind.states_of(row)))]
+        for field, value, equal in self._fields:
+            shown = [row for row in shown if (str(field(row) or "") == value) is equal]
         if self.listing.affected:
             shown = [row for row in shown if row["faults"]]
         if self.listing.user is not None:

@@ -189,10 +189,10 @@ def delete_command(
 ) -> None:
     """Delete jobs, pods, queues and nodes of the lab.
 
-    KIND is job, node (no), queue (q), pod (po), reservation, isolation, moveplan (mp) or usagelimit (ulim),
-    and KIND/NAME is accepted, too. In a cluster, KIND is one of the last four; use kubectl for other kinds.
-    Jobs and nodes are deleted with their pods; a queue must be empty. Either all named objects are deleted,
-    or none.
+    KIND is job (vcjobs, vcjob, vj), node (no), queue (q), pod (po), reservation, isolation, moveplan (mp) or
+    usagelimit (ulim), and KIND/NAME is accepted, too. In a cluster, KIND is one of the last four; use kubectl
+    for other kinds. Jobs and nodes are deleted with their pods; a queue must be empty. Either all named
+    objects are deleted, or none.
     """
     if kind is not None:
         deleted, names = kind_and_names(kind, names)

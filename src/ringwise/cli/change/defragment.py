@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 @click.command("defrag")
-@click.option("--plan", is_flag=True, help="Only show which jobs would move where, and the cost.")
+@click.option(
+    "--plan", "--dry-run", is_flag=True, help="Only show which jobs would move where, and the cost."
+)
 @click.option("--apply", is_flag=True, help="Move the jobs, after confirmation.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation; requires --apply.")
 @click.option(

@@ -71,7 +71,10 @@ _ALWAYS = {
 @click.command("drain")
 @click.argument("target", type=LabName("node"), metavar="NODE|switch/ADDRESS|superpod/ID")
 @click.option(
-    "--plan", is_flag=True, help="Only show which jobs would move where, and which would be pending."
+    "--plan",
+    "--dry-run",
+    is_flag=True,
+    help="Only show which jobs would move where, and which would be pending.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(

@@ -41,32 +41,44 @@ _NAMED = 8
 @click.argument(
     "targets",
     nargs=-1,
-    required=True,
     type=LabName("node"),
     metavar="NODE|switch/ADDRESS|superpod/ID...|NUMBER",
 )
+@click.option("--nodes", default="", metavar="NODE,...|NUMBER", help="Nodes to reserve, as in Slurm.")
 @click.option(
     "--for",
     "holder",
-    required=True,
+    default="",
     metavar="QUEUE|NAMESPACE",
     help="Queue or namespace whose jobs can use the nodes: queue=NAME, namespace=NAME, or a unique name.",
 )
 @click.option(
     "--from",
+    "--start",
     "start",
     default="now",
     show_default=True,
     metavar="TIME",
     help="Start of the reservation, such as 2026-01-31T08:00:00Z, tomorrow or +2h.",
 )
-@click.option("--to", "end", required=True, metavar="TIME", help="End of the reservation.")
+@click.option(
+    "--to",
+    "--end",
+    "end",
+    default="",
+    metavar="TIME",
+    help="End of the reservation; +2h is two hours after its start.",
+)
+@click.option("--duration", default="", metavar="DURATION", help="Same as --to +DURATION.")
+@click.option("--queue", default="", type=LabName("queue"), help="Same as --for queue=QUEUE.")
 @click.option(
     "--name", default="", help="Name of the reservation.  [default: from queue or namespace and time]"
 )
 @click.option("--board", default="", help="Board of the nodes; requires NUMBER.")
 @click.option("--reason", default="", metavar="TEXT", help="Reason to record in the reservation.")
-@click.option("--plan", is_flag=True, help="Only show the nodes and the jobs that would still run there.")
+@click.option(
+    "--plan", "--dry-run", is_flag=True, help="Only show the nodes and the jobs that would still run there."
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @target_options
 @with_options(namespace_options)
@@ -75,9 +87,12 @@ _NAMED = 8
 @output_option
 def reserve_command(
     targets: tuple[str, ...],
+    nodes: str,
     holder: str,
     start: str,
     end: str,
+    duration: str,
+    queue: str,
     name: str,
     board: str,
     reason: str,
@@ -96,6 +111,14 @@ def reserve_command(
     from ringwise.apps.reservations import ReservationRequest
 
     source_of(options)
+    targets += tuple(filter(None, nodes.split(",")))
+    if not targets:
+        raise click.UsageError("nodes, or a number of nodes, are required")
+    if bool(holder) == bool(queue):
+        raise click.UsageError("one of --for and --queue is required")
+    if bool(end) == bool(duration):
+        raise click.UsageError("one of --to and --duration is required")
+    holder, end = holder or f"queue={queue}", end or f"+{duration}"
     request = ReservationRequest(targets, holder, start, end, name, board, reason)
     target = None if plan else change_target(options)
     planned = ask(options, lambda source: source.reservation_plan(request))

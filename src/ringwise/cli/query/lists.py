@@ -37,6 +37,12 @@ list_options = with_options(
             default="",
             help="Label selector, as in kubectl; chips are selected by the labels of their node.",
         ),
+        click.option(
+            "--field-selector",
+            "fields",
+            default="",
+            help="Field selector, as in kubectl, such as status.phase=Running.",
+        ),
         click.option("--queue", type=LabName("queue"), help="Only jobs and pods of this queue."),
         click.option("-u", "--user", help="Only jobs of this user."),
         click.option("--affected", is_flag=True, help="Only jobs affected by a fault."),
@@ -47,6 +53,7 @@ list_options = with_options(
             is_flag=True,
             help="After listing, print each row that changes, until Ctrl-C; cannot be combined with -f.",
         ),
+        click.option("--start", is_flag=True, help="Only pending jobs, sorted by expected start."),
         click.option("--sort-by", default="", help="Sort by column; prefix with - for descending order."),
         click.option(
             "--limit",
@@ -67,6 +74,11 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
     states = tuple(
         word for state in options.pop("states") for part in state.split(",") if (word := part.strip())
     )
+    if options.pop("start"):
+        if kind != "jobs":
+            raise stop(f"ringwise: --start requires jobs; it cannot be combined with {kind}")
+        states = states or ("pending",)
+        options["sort_by"] = options["sort_by"] or "start"
     limit: int | None = options.pop("limit")
     if limit is not None and output not in _TABLES:
         raise stop(f"ringwise: --limit requires -o table; it cannot be combined with -o {output}")
@@ -80,8 +92,9 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
     namespace = namespace_of(options) if "namespace" in BY_PLURAL[kind].key_fields else None
     # A name may say its namespace itself.
     names = tuple(qualified(name, namespace) for name in options.pop("names"))
+    asked = ("selector", "fields", "queue", "user", "sort_by", "affected", "node")
     listing = Listing(
-        **{name: options.pop(name) for name in ("selector", "queue", "user", "sort_by", "affected", "node")},
+        **{name: options.pop(name) for name in asked},
         states=states,
         limit=0 if watch else limit,
         namespace=None if names else namespace,

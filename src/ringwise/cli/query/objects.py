@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 def get_command(kind: str, output: str, **options: Any) -> None:
     """List jobs, nodes, queues, pods and other objects.
 
-    KIND is jobs (the default), nodes (no), queues (q), pods (po), chips, reservations, isolations,
-    moveplans (mp), usagelimits (ulim) or hypernodes (hn), and KIND/NAME is accepted, too. If names are given,
-    only these are listed.
+    KIND is jobs (vcjobs, vcjob, vj), nodes (no), queues (q), pods (po), chips, reservations, isolations,
+    moveplans (mp), usagelimits (ulim) or hypernodes (hn), and KIND/NAME is accepted, too; it defaults to
+    jobs. If names are given, only these are listed.
     """
     shown, options["names"] = kind_and_names(kind, options["names"])
     kind = shown.plural
@@ -49,7 +49,7 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     none = ""
     if listing.user is not None:
         none = f"no job has user {listing.user} (annotation {USER}, or the label of the setting user-label)"
-    elif listing.selector or listing.queue or listing.states:
+    elif listing.selector or listing.fields or listing.queue or listing.states:
         none = f"there are no such {kind}"
     elif listing.affected:
         none = "no job is affected by a fault"
@@ -117,12 +117,12 @@ _DESCRIBED = [kind for kind in KINDS if kind.is_described]
 def describe_command(kind: str, name: str | None, output: str, **options: Any) -> None:
     """Show details of one object.
 
-    KIND is job, node (no), queue (q), pod (po), moveplan (mp) or hypernode (hn), and KIND/NAME is accepted,
-    too.
+    KIND is job (vcjobs, vcjob, vj), node (no), queue (q), pod (po), moveplan (mp) or hypernode (hn), and
+    KIND/NAME is accepted, too.
     """
     shown, names = kind_and_names(kind, () if name is None else (name,))
     if len(names) != 1:
-        raise click.UsageError(f"expected the name of one {shown.word}, got {len(names)}")
+        raise click.UsageError(f"the name of one {shown.word} is required; get {shown.plural} lists them")
     kind, (name,) = shown.name, names
     namespace = namespace_of(options)
     document = ask(options, lambda source: source.describe(kind, name, namespace))

@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 @click.command("report")
 @click.option(
     "--since",
+    "--last",
     default="7d",
     show_default=True,
     help="Start: a duration before now, such as 30d, or a day, such as 2026-01-31. Days are UTC days.",
 )
+@click.option("--days", type=click.IntRange(1), help="Same as --since with this number of days.")
 @click.option("--until", default="", help="End, in the same format.  [default: today]")
 @click.option(
     "--group-by",
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
 )
 def report_command(
     since: str,
+    days: int | None,
     until: str,
     group_by: str,
     idle: bool,
@@ -98,7 +101,7 @@ def report_command(
             raise stop("ringwise: --idle and --accounting-dir cannot be combined")
         _show_idle(output, namespace, options)
         return
-    question = _Question(since, until, cast("GroupBy", group_by), namespace)
+    question = _Question(since if days is None else f"{days}d", until, cast("GroupBy", group_by), namespace)
     document = _ask(question, accounting_dir, options)
     complain(*_notes(document))
     if output == "csv":
