@@ -28,7 +28,8 @@ from ringwise.durations import SECOND
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
+from ringwise.manifests.objects.move_plans import move_plan_from_wire
 from ringwise.manifests.text.errors import DocumentError, Findings
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.state.model import Isolation, Pod
@@ -147,7 +148,9 @@ class Player:
 
     def move(self) -> None:
         for body in LabAnswers(self.live).move_plans()["objects"][:1]:
-            self.live.move(move_plan_from_wire(msgspec.convert(body, MovePlanWire), Findings("MovePlan")))
+            self.live.move(
+                move_plan_from_wire(msgspec.convert(body, CustomResourceWire), Findings("MovePlan"))
+            )
 
     def restart(self) -> None:
         self.live.restart_scheduler()

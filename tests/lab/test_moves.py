@@ -21,7 +21,8 @@ from ringwise.apps.lab.queries import LabAnswers
 from ringwise.apps.lab.requests import FollowRequest, MoveRequest
 from ringwise.apps.replay import replay
 from ringwise.durations import SECOND
-from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
+from ringwise.manifests.objects.move_plans import move_plan_from_wire
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.move_plan import DONE, MovePlan
@@ -60,7 +61,7 @@ def planned(live: LiveLab, job: str) -> tuple[MovePlan, dict[str, Any]]:
     """The plan for a job, and its object."""
     (body,) = LabAnswers(live).move_plans(job)["objects"]
     found = Findings("MovePlan")
-    plan = move_plan_from_wire(msgspec.convert(body, MovePlanWire), found)
+    plan = move_plan_from_wire(msgspec.convert(body, CustomResourceWire), found)
     assert found.errors == []
     return plan, body
 

@@ -125,7 +125,9 @@ REFUSED = {
     "reserve 1 --board 310p --for default --to 1h": "no node has the board 310p",
     "reserve node-1 --for default --from 30m --to 2h": "node-1 is reserved for queue default from",
     "reserve node-0 --for default --to 2h --name taken": "reservation taken already exists",
-    "reserve node-0 --for default --to 2h --name 'a b'": "metadata.name: must have at most 63 lower-case",
+    "reserve node-0 --for default --to 2h --name 'a b'": (
+        'metadata.name: Invalid value: "a b": must have at most 63 lower-case'
+    ),
     "unreserve takn": 'reservation "takn" not found; must be one of taken; did you mean "taken"?',
     "unreserve zzz": 'reservation "zzz" not found; must be one of taken',
 }

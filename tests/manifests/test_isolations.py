@@ -9,9 +9,9 @@ import msgspec
 import pytest
 import yaml
 
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
 from ringwise.manifests.objects.isolations import (
     IsolationSpec,
-    IsolationWire,
     isolate_changes,
     isolated_chips,
     isolation_body,
@@ -30,7 +30,7 @@ START = "2026-01-31T08:00:00Z"
 def read(spec: Any, name: str = "fan", **meta: Any) -> tuple[Isolation, list[str]]:
     body = {"metadata": {"name": name, **meta}, "spec": spec}
     found = Findings("here")
-    one = isolation_from_wire(msgspec.json.decode(msgspec.json.encode(body), type=IsolationWire), found)
+    one = isolation_from_wire(msgspec.json.decode(msgspec.json.encode(body), type=CustomResourceWire), found)
     return one, [f"{error.field}: {error.message}" for error in found.errors]
 
 
@@ -43,10 +43,19 @@ WRONG: dict[str, tuple[Any, str]] = {
     "chips of a switch": ({"leafSwitch": "a", "chips": ["npu-1"]}, "spec.chips: must not be empty, and"),
     "no chips": ({"node": "n", "chips": []}, "spec.chips: must not be empty, and requires node"),
     "a number": ({"node": "n", "chips": [3]}, "spec.chips[0]: "),
-    "a chip twice": ({"node": "n", "chips": ["npu-1", "npu-1"]}, "spec.chips: must have at most 64"),
-    "65 chips": ({"node": "n", "chips": [f"npu-{n}" for n in range(65)]}, "spec.chips: must have at most 64"),
-    "no name of a chip": ({"node": "n", "chips": ["3"]}, "spec.chips: must be names of chips like"),
-    "a negative id": ({"superPod": -1}, "spec.superPod: must be 0 or more"),
+    "a chip twice": ({"node": "n", "chips": ["npu-1", "npu-1"]}, "spec.chips: must not name a chip twice"),
+    "65 chips": (
+        {"node": "n", "chips": [f"npu-{n}" for n in range(65)]},
+        "spec.chips: Invalid value: a list: must be a list of at most 64",
+    ),
+    "no name of a chip": (
+        {"node": "n", "chips": ["3"]},
+        'spec.chips[0]: Invalid value: "3": must be the name of a chip like',
+    ),
+    "a negative id": (
+        {"superPod": -1},
+        "spec.superPod: Invalid value: -1: must be a whole number of 0 or more",
+    ),
     "no time": ({"node": "n", "startTime": "soon"}, "spec.startTime: "),
 }
 
@@ -65,7 +74,7 @@ def test_what_is_written_is_what_is_read() -> None:
         Isolation(superpod=0, name="c"),
     ):
         found = Findings("here")
-        assert isolation_from_wire(msgspec.convert(isolation_body(one), IsolationWire), found) == one
+        assert isolation_from_wire(msgspec.convert(isolation_body(one), CustomResourceWire), found) == one
         assert not found.errors
 
 

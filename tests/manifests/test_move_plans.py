@@ -8,7 +8,8 @@ import msgspec
 import pytest
 import yaml
 
-from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_body, move_plan_from_wire
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
+from ringwise.manifests.objects.move_plans import move_plan_body, move_plan_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.move_plan import DONE, FAILED, REFUSED, RUNNING, WAITING, MovePlan
 from ringwise.wellknown import APPROVED_BY, USER
@@ -19,7 +20,7 @@ EXAMPLE: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "defrag" / "plan.y
 
 def read(body: dict[str, Any]) -> tuple[MovePlan, list[str]]:
     found = Findings("MovePlan")
-    plan = move_plan_from_wire(msgspec.convert(body, MovePlanWire), found)
+    plan = move_plan_from_wire(msgspec.convert(body, CustomResourceWire), found)
     return plan, [error.field for error in found.errors]
 
 
@@ -55,7 +56,7 @@ def test_a_plan_that_is_written_is_read_again() -> None:
         ("targetRef.kind", "Job", "spec.targetRef.kind"),
         ("moves", [], "spec.moves"),
         ("moves", [EXAMPLE["spec"]["moves"][0]] * 257, "spec.moves"),
-        ("moves.0.pods", [EXAMPLE["spec"]["moves"][0]["pods"][0]] * 1025, "spec"),
+        ("moves.0.pods", [EXAMPLE["spec"]["moves"][0]["pods"][0]] * 1025, "spec.moves[0].pods"),
         ("moves.0.pods.0.uid", None, "spec.moves[0].pods[0].uid"),
         ("moves.0.pods.0.uid", "u" * 600, "spec"),
         ("moves.0.pods.0.to", None, "spec.moves[0].pods[0].to"),

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 import yaml
 
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
 from ringwise.manifests.objects.node_reservations import (
     HolderWire,
     NodeReservationSpec,
-    NodeReservationWire,
     node_reservation_body,
     node_reservation_from_wire,
 )
@@ -33,7 +33,7 @@ def read(spec: Any, **document: Any) -> tuple[NodeReservation, list[str]]:
     body = {"metadata": {"name": "night", "creationTimestamp": BEGIN}, "spec": spec, **document}
     found = Findings("here")
     one = node_reservation_from_wire(
-        msgspec.json.decode(msgspec.json.encode(body), type=NodeReservationWire), found
+        msgspec.json.decode(msgspec.json.encode(body), type=CustomResourceWire), found
     )
     return one, [f"{error.field}: {error.message}" for error in found.errors]
 
@@ -55,10 +55,13 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a node twice": ({**GOOD, "nodeNames": ["a", "a"]}, "spec.nodeNames: must not name a node twice"),
     "too many nodes": (
         {**GOOD, "nodeNames": [f"n{number}" for number in range(5001)]},
-        "spec.nodeNames: must have at most 5000 names",
+        "spec.nodeNames: Invalid value: a list: must be a list of at most 5000 entries",
     ),
     "a number": ({**GOOD, "nodeNames": [3]}, "spec.nodeNames[0]: "),
-    "a negative id": (without("nodeNames", superPod=-1), "spec.superPod: must be 0 or more"),
+    "a negative id": (
+        without("nodeNames", superPod=-1),
+        "spec.superPod: Invalid value: -1: must be a whole number of 0 or more",
+    ),
     "no holder": (without("holder"), "spec.holder: Required value"),
     "for none": ({**GOOD, "holder": {}}, "spec.holder: must have exactly one of queue and namespace"),
     "for two": (
@@ -107,7 +110,7 @@ def test_what_is_written_is_what_is_read() -> None:
     one = NodeReservation("night", ("a", "b"), 5 * second, 60 * second, namespace="team", reason="course")
     body = node_reservation_body(one)
     found = Findings("here")
-    assert node_reservation_from_wire(msgspec.convert(body, NodeReservationWire), found) == one
+    assert node_reservation_from_wire(msgspec.convert(body, CustomResourceWire), found) == one
     assert not found.errors
 
 

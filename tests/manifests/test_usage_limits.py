@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from ringwise.durations import SECOND
-from ringwise.manifests.objects.usage_limits import UsageLimitWire, usage_limit_from_wire
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
+from ringwise.manifests.objects.usage_limits import usage_limit_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.state.limits import REQUEUE, UsageLimit
 from ringwise.topology.numbers import INT32
@@ -20,7 +21,9 @@ CHIPS = f"requests.{CHIP}"
 def read(spec: object) -> tuple[UsageLimit, list[str]]:
     body = {"metadata": {"name": "few", "generation": 3}, "spec": spec}
     found = Findings("here")
-    one = usage_limit_from_wire(msgspec.json.decode(msgspec.json.encode(body), type=UsageLimitWire), found)
+    one = usage_limit_from_wire(
+        msgspec.json.decode(msgspec.json.encode(body), type=CustomResourceWire), found
+    )
     return one, [f"{error.field}: {error.message}" for error in found.errors]
 
 
@@ -57,7 +60,10 @@ WRONG: list[tuple[object, str]] = [
     ({**QUEUE, "hard": {CHIPS: -1}}, "must be a whole number of 0 or more"),
     ({**QUEUE, "hard": {CHIPS: 0.5}}, "must be a whole number of 0 or more"),
     ({**QUEUE, "hard": {"runningJobs": INT32 + 1}}, f"must be a whole number from 0 to {INT32}"),
-    ({**QUEUE, "hard": {f"requests.a{n}": 1 for n in range(65)}}, "spec.hard: must have at most 64 entries"),
+    (
+        {**QUEUE, "hard": {f"requests.a{n}": 1 for n in range(65)}},
+        "spec.hard: Invalid value: an object: must be an object of at most 64",
+    ),
     ({**QUEUE, "borrowingLimit": {CHIPS: 8}}, "must be a resource with an entry in spec.hard"),
     (
         {**QUEUE, "hard": {"runningJobs": 1}, "borrowingLimit": {"runningJobs": 1}},

@@ -19,7 +19,7 @@ from ringwise.apps.lab.requests import (
     UnreserveRequest,
 )
 from ringwise.apps.lab.submission import Submission
-from ringwise.apps.live_isolations import cordon, isolate
+from ringwise.apps.live_isolations import cordon, isolate, requires
 from ringwise.apps.reservations import unknown_reservation
 from ringwise.apps.suspension import ACTIONS, JobChangeRequest, message_of
 from ringwise.apps.targets import UnknownTargetError, isolation_answer, isolation_of, moment, named
@@ -28,6 +28,7 @@ from ringwise.kubeclient.client import JSON_PATCH, PAGE_SIZE, ApiError, Client, 
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import NamedObject, page_reader
 from ringwise.kubeclient.resources import Resource
+from ringwise.manifests.objects.custom_resources import without_nulls
 from ringwise.manifests.objects.isolations import isolation_body
 from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.manifests.objects.node_reservations import node_reservation_body
@@ -50,6 +51,7 @@ from ringwise.views.reservations import reservation_of_fields
 from ringwise.wellknown import ISOLATIONS, MOVE_PLANS, NODE_RESERVATIONS, USAGE_LIMITS, ApiResource
 
 _RESERVATIONS = Resource(*NODE_RESERVATIONS)
+_MOVE_PLANS = Resource(*MOVE_PLANS)
 
 
 def _cordon(access: Access, action: str, request: NodeRequest) -> NodeChangeDocument:
@@ -66,14 +68,9 @@ def _isolate(access: Access, action: str, request: IsolateRequest) -> dict[str, 
 
 def _reserve(access: Access, action: str, request: ReserveRequest) -> ReservationChangeDocument:
     fields = request.reservation
-    body = _without_nulls(node_reservation_body(reservation_of_fields(fields)))
-    try:
+    body = without_nulls(node_reservation_body(reservation_of_fields(fields)))
+    with requires(_RESERVATIONS, NotReservableError):
         created = run(access, lambda client: client.create_if_missing(_RESERVATIONS, None, body))
-    except ApiError as error:
-        if error.status == 404:
-            said = "the API server does not serve NodeReservations; install the Helm chart"
-            raise NotReservableError(said) from None
-        raise
     if created is None:
         raise NotReservableError(f"reservation {fields['name']} already exists")
     return reservation_change(action, fields["name"], fields)
@@ -88,13 +85,8 @@ def _unreserve(access: Access, action: str, request: UnreserveRequest) -> Reserv
 
 def _move(access: Access, _action: str, request: MoveRequest) -> None:
     """Raises UnknownTargetError."""
-    try:
-        run(access, lambda client: client.create(Resource(*MOVE_PLANS), None, request.plan))
-    except ApiError as error:
-        if error.status == 404:
-            said = "the API server does not serve MovePlans; install the Helm chart"
-            raise UnknownTargetError(said) from None
-        raise
+    with requires(_MOVE_PLANS, UnknownTargetError):
+        run(access, lambda client: client.create(_MOVE_PLANS, None, request.plan))
 
 
 def _change_job(access: Access, action: str, request: JobRequest) -> Any:
@@ -136,7 +128,7 @@ def _submit(access: Access, _action: str, request: Submission) -> SubmitDocument
 
 async def _put(client: Client, one: Any, *, dry_run: bool = False) -> SubmittedFields:
     resource, body_of = _BODIES[type(one)]
-    body = _without_nulls(body_of(one))
+    body = without_nulls(body_of(one))
     name = body["metadata"]["name"]
     params = {"dryRun": "All"} if dry_run else {}
     try:
@@ -151,14 +143,6 @@ async def _put(client: Client, one: Any, *, dry_run: bool = False) -> SubmittedF
         await client.request("PATCH", path, params=params, body=changed, content_type=JSON_PATCH)
         done = "changed"
     return SubmittedFields(kind=resource.kind, name=name, action=done)
-
-
-def _without_nulls(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: _without_nulls(value) if isinstance(value, dict) else value
-        for name, value in body.items()
-        if value is not None
-    }
 
 
 def _delete(access: Access, _action: str, request: DeleteRequest) -> DeleteDocument:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ringwise.apps.live import read_cluster
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.targets import UnknownTargetError, find_target
@@ -9,8 +12,8 @@ from ringwise.kubeclient.client import MAX_CONFLICTS, PAGE_SIZE, ApiError, Clien
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import page_reader, raw_page
 from ringwise.kubeclient.resources import NODES, Resource
+from ringwise.manifests.objects.custom_resources import CustomResourceWire, without_nulls
 from ringwise.manifests.objects.isolations import (
-    IsolationWire,
     isolate_changes,
     isolation_body,
     isolation_from_wire,
@@ -60,7 +63,7 @@ async def _change(client: Client, wanted: Isolation, *, on: bool) -> bool:
                 if one is None:
                     await client.delete(_RESOURCE, None, name)
                 elif name not in existing:
-                    await client.create(_RESOURCE, None, _without_nulls(isolation_body(one)))
+                    await client.create(_RESOURCE, None, without_nulls(isolation_body(one)))
                 else:
                     body = {**isolation_body(one), "metadata": {"resourceVersion": existing[name][1]}}
                     await client.patch(_RESOURCE, None, name, body)
@@ -74,26 +77,23 @@ async def _change(client: Client, wanted: Isolation, *, on: bool) -> bool:
 async def _isolations(client: Client) -> dict[str, tuple[Isolation, str]]:
     """Each with its version, by name. One that cannot be read is left alone."""
     result: dict[str, tuple[Isolation, str]] = {}
-    try:
-        async for page in client.pages(_RESOURCE.path(), {}, PAGE_SIZE, page_reader(IsolationWire)):
+    with requires(_RESOURCE, UnknownTargetError):
+        async for page in client.pages(_RESOURCE.path(), {}, PAGE_SIZE, page_reader(CustomResourceWire)):
             for wire in page.items or ():
                 findings = Findings(ISOLATIONS.kind)
                 one = isolation_from_wire(wire, findings)
                 if not findings.errors and wire.metadata is not None:
                     result[one.name] = one, wire.metadata.resource_version or ""
-    except ApiError as error:
-        if error.status == 404:
-            raise UnknownTargetError(
-                "the API server does not serve Isolations; install the Helm chart"
-            ) from None
-        raise
     return result
 
 
-def _without_nulls(body: dict[str, object]) -> dict[str, object]:
-    spec = body["spec"]
-    assert isinstance(spec, dict)
-    return {**body, "spec": {key: value for key, value in spec.items() if value is not None}}
+@contextmanager
+def requires(resource: Resource, error: type[Exception]) -> Iterator[None]:
+    """Raise the error where the API server does not serve a kind."""
+    with IgnoredStatus(404):
+        yield
+        return
+    raise error(f"the API server does not serve {resource.kind}s; install the Helm chart")
 
 
 async def _check_group(client: Client, target: str) -> None:

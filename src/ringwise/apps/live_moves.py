@@ -8,7 +8,8 @@ from ringwise.kubeclient.client import Client, run
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.resources import Resource
-from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
+from ringwise.manifests.objects.move_plans import move_plan_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.move_plan import MovePlan
 from ringwise.wellknown import MOVE_PLANS
@@ -37,7 +38,7 @@ async def follow_plan(
     clock = clock or RealClock()
     began = clock.monotonic()
     while True:
-        wire = await client.find(Resource(*MOVE_PLANS), None, name, MovePlanWire)
+        wire = await client.find(Resource(*MOVE_PLANS), None, name, CustomResourceWire)
         if wire is None:
             raise NotFollowedError(f"MovePlan {name} was deleted")
         plan = move_plan_from_wire(wire, Findings(MOVE_PLANS.kind))

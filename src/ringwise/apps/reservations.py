@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from ringwise.apps.targets import find_target, moment
 from ringwise.durations import SECOND, time_text
 from ringwise.grammar import quoted
-from ringwise.manifests.objects.node_reservations import MAX_NAME, MAX_SPAN, problems_of
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
+from ringwise.manifests.objects.node_reservations import (
+    MAX_NAME,
+    MAX_SPAN,
+    node_reservation_body,
+    node_reservation_from_wire,
+)
+from ringwise.manifests.text.errors import Findings
 from ringwise.records import dataclass
 from ringwise.scheduler.core.node_reservations import MAX_NODES, MAX_RESERVATIONS
 from ringwise.scheduler.explain.reserving import NotReservableError, nodes_free_soonest, overlap
@@ -59,7 +68,9 @@ def reservation_of(objects: ClusterObjects, request: ReservationRequest, now: in
 
 def check_new(one: NodeReservation, others: Sequence[NodeReservation]) -> None:
     """Raises NotReservableError if it cannot be added to the existing ones."""
-    problem = next((f"{field}: {problem}" for field, problem in problems_of(one)), "") or overlap(one, others)
+    issues = Findings("")
+    node_reservation_from_wire(msgspec.convert(node_reservation_body(one), CustomResourceWire), issues)
+    problem = str(issues.errors[0]) if issues.errors else overlap(one, others)
     if not problem and len(others) >= MAX_RESERVATIONS:
         problem = f"there are {MAX_RESERVATIONS} reservations already"
     if not problem and sum(len(other.nodes) for other in others) + len(one.nodes) > MAX_NODES:

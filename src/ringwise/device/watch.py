@@ -13,7 +13,8 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import ListWatch, version_number
 from ringwise.kubeclient.resources import Resource
 from ringwise.log import Logger
-from ringwise.manifests.objects.isolations import IsolationWire, isolation_from_wire
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
+from ringwise.manifests.objects.isolations import isolation_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.readable import UNREADABLE
 from ringwise.state.model import Isolation
@@ -82,7 +83,7 @@ class ObjectWatch(ListWatch, Generic[Wire]):
             return None
 
 
-class IsolationWatch(ObjectWatch[IsolationWire]):
+class IsolationWatch(ObjectWatch[CustomResourceWire]):
     """Those that were known last stay while the API server does not serve Isolations.
 
     As in the scheduler, what is missing was deleted only if objects of the kind can be created: those of a
@@ -99,7 +100,7 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
             ISOLATIONS.kind,
             path,
             {},
-            IsolationWire,
+            CustomResourceWire,
             clock=clock,
             listed=self._replace,
             changed=self._change_one,
@@ -117,7 +118,7 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
         await self._restored.wait()
         await super().run()
 
-    async def _check(self, listed: list[IsolationWire]) -> None:
+    async def _check(self, listed: list[CustomResourceWire]) -> None:
         names = {one.metadata.name for one in listed if one.metadata is not None}
         if not self.isolations.keys() <= names:
             await self._require_served()
@@ -126,11 +127,11 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
         if not await self._client.can_create(_ISOLATIONS):
             raise ApiError(404, "", "the definition of this kind is being deleted")
 
-    def _replace(self, wires: list[IsolationWire], _version: int) -> None:
+    def _replace(self, wires: list[CustomResourceWire], _version: int) -> None:
         self.isolations = {one.name: one for wire in wires if (one := self._read(wire)) is not None}
         self._on_change()
 
-    def _change_one(self, kind: str, wire: IsolationWire) -> None:
+    def _change_one(self, kind: str, wire: CustomResourceWire) -> None:
         one = self._read(wire)
         if one is not None:
             self.isolations.pop(one.name, None)
@@ -138,7 +139,7 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
                 self.isolations[one.name] = one
             self._on_change()
 
-    def _read(self, wire: IsolationWire) -> Isolation | None:
+    def _read(self, wire: CustomResourceWire) -> Isolation | None:
         issues = Findings(ISOLATIONS.kind)
         one = isolation_from_wire(wire, issues)
         if not issues.errors:

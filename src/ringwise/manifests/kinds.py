@@ -15,22 +15,23 @@ from typing import Any, Generic, TypeVar
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.config_maps.settings import discovery_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
 from ringwise.manifests.objects.groups import (
     pod_group_from_wire,
     priority_class_from_wire,
     queue_from_wire,
     resource_quota_from_wire,
 )
-from ringwise.manifests.objects.isolations import IsolationWire, isolation_from_wire
+from ringwise.manifests.objects.isolations import isolation_from_wire
 from ringwise.manifests.objects.jobs import vcjob_from_wire
-from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
+from ringwise.manifests.objects.move_plans import move_plan_from_wire
 from ringwise.manifests.objects.namespaces import namespace_from_wire
 from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_group
-from ringwise.manifests.objects.node_reservations import NodeReservationWire, node_reservation_from_wire
+from ringwise.manifests.objects.node_reservations import node_reservation_from_wire
 from ringwise.manifests.objects.nodes import node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
-from ringwise.manifests.objects.usage_limits import UsageLimitWire, usage_limit_from_wire
+from ringwise.manifests.objects.usage_limits import usage_limit_from_wire
 from ringwise.manifests.objects.volumes import (
     claim_from_wire,
     csi_driver_from_wire,
@@ -301,7 +302,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.IsolationSeen,
         ev.IsolationGone,
         lambda isolation: (isolation.name,),
-        reader=_reader(IsolationWire, isolation_from_wire),
+        reader=_reader(CustomResourceWire, isolation_from_wire),
         optional=True,
     ),
     Kind(
@@ -310,7 +311,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.NodeReservationSeen,
         ev.NodeReservationGone,
         lambda reservation: (reservation.name,),
-        reader=_reader(NodeReservationWire, node_reservation_from_wire),
+        reader=_reader(CustomResourceWire, node_reservation_from_wire),
         optional=True,
     ),
     Kind(
@@ -319,7 +320,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.MovePlanSeen,
         ev.MovePlanGone,
         lambda plan: (plan.id,),
-        reader=_reader(MovePlanWire, move_plan_from_wire),
+        reader=_reader(CustomResourceWire, move_plan_from_wire),
         optional=True,
     ),
     Kind(
@@ -328,7 +329,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.UsageLimitSeen,
         ev.UsageLimitGone,
         lambda limit: (limit.name,),
-        reader=_reader(UsageLimitWire, usage_limit_from_wire),
+        reader=_reader(CustomResourceWire, usage_limit_from_wire),
         optional=True,
     ),
     Kind(

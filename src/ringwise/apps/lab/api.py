@@ -74,7 +74,8 @@ from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.kubeclient.tasks import running
 from ringwise.manifests.bundle import missing_classes
-from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
+from ringwise.manifests.objects.custom_resources import CustomResourceWire
+from ringwise.manifests.objects.move_plans import move_plan_from_wire
 from ringwise.manifests.text.errors import DocumentError, Findings
 from ringwise.messages.events import Event
 from ringwise.scheduler.explain.reserving import NotReservableError
@@ -408,7 +409,7 @@ class LabServer:
     def _move(self, _action: str, request: MoveRequest) -> Any:
         """M1: have a plan of moves carried out."""
         issues = Findings("MovePlan")
-        plan = move_plan_from_wire(msgspec.convert(request.plan, MovePlanWire), issues)
+        plan = move_plan_from_wire(msgspec.convert(request.plan, CustomResourceWire), issues)
         if issues.errors:
             raise ObjectRefusedError(str(issues.errors[0]))
         self.live.move(plan)

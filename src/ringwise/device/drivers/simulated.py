@@ -330,9 +330,6 @@ def _chips(description: _Description) -> list[Chip]:
 
 
 def _checked(value: object, kind: type[Kind]) -> Kind:
-    # Tried first: a lab describes thousands of nodes, and the checker that names all errors is slower.
-    with contextlib.suppress(msgspec.ValidationError):
-        return msgspec.convert(value, kind, dec_hook=_value, str_keys=True)
     issues = Findings("")
     read = checked(value, kind, "", issues, _value)
     if read is None:

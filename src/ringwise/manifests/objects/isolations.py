@@ -6,44 +6,40 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from ringwise.manifests.objects.chips import chip_of
-from ringwise.manifests.objects.metadata import identity, time_of
-from ringwise.manifests.objects.node_reservations import ConditionListWire, VersionedMeta
-from ringwise.manifests.text.checking import checked, no_hook
+from ringwise.manifests.objects.custom_resources import (
+    CustomResourceWire,
+    custom_resource,
+    is_name,
+    read_spec,
+)
+from ringwise.manifests.objects.metadata import time_of
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.manifests.text.wire import WireStruct
 from ringwise.state.model import Isolation
 from ringwise.wellknown import ISOLATIONS, USER
 
-#: Chips that one of them names, and characters of a name of an object.
+#: Chips that one of them names.
 MAX_CHIPS = 64
-MAX_NAME = 253
-_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", re.ASCII)
 
 
 class IsolationSpec(WireStruct):
     node: str | None = None
-    chips: list[str] | None = None
+    chips: Annotated[list[str], Meta(max_length=MAX_CHIPS)] | None = None
     leaf_switch: str | None = None
-    super_pod: int | None = None
+    super_pod: Annotated[int, Meta(ge=0)] | None = None
     start_time: str | None = None
     reason: str | None = None
 
 
-class IsolationWire(WireStruct):
-    metadata: VersionedMeta | None = None
-    spec: Any = None
-    status: ConditionListWire | None = None
-
-
-def isolation_from_wire(wire: IsolationWire, issues: Findings) -> Isolation:
+def isolation_from_wire(wire: CustomResourceWire, issues: Findings) -> Isolation:
     """A field of a newer version is ignored: what is isolated stays isolated after a rollback."""
-    who = identity(wire.metadata, ISOLATIONS.kind, issues, namespaced=False)
-    plain = wire.spec or {}
-    spec = checked(plain, IsolationSpec, "spec", issues, no_hook)
+    who, spec = read_spec(wire, ISOLATIONS, IsolationSpec, issues)
     if spec is None:
         return Isolation(name=who.name)
     one = Isolation(
@@ -56,36 +52,25 @@ def isolation_from_wire(wire: IsolationWire, issues: Findings) -> Isolation:
         who.annotations.get(USER, ""),
         who.name,
         who.created,
-        (wire.metadata.generation if wire.metadata is not None else None) or 0,
-        tuple(sorted(plain.keys() - set(IsolationSpec.__struct_encode_fields__))),
+        wire.generation,
+        tuple(sorted((wire.spec or {}).keys() - set(IsolationSpec.__struct_encode_fields__))),
     )
-    for field, problem in _problems_of(one, spec):
-        issues.add_error(field, problem)
-    return one
-
-
-def _problems_of(one: Isolation, spec: IsolationSpec) -> Iterable[tuple[str, str]]:
-    """The rules of the schema: the fields that are wrong, each with what is allowed."""
-    if len(one.name) > MAX_NAME or not _NAME.fullmatch(one.name):
-        allowed = "lower-case letters and digits, with '-' and '.' between them"
-        yield "metadata.name", f"must have at most {MAX_NAME} {allowed}"
     if bool(one.node) + bool(one.switch) + (one.superpod is not None) != 1:
-        yield "spec", "must have exactly one of node, leafSwitch, superPod"
+        issues.add_error("spec", "must have exactly one of node, leafSwitch, superPod")
     if spec.chips is not None and not (one.node and one.chips):
-        yield "spec.chips", "must not be empty, and requires node"
-    if len(one.chips) > MAX_CHIPS or len(set(one.chips)) < len(one.chips):
-        yield "spec.chips", f"must have at most {MAX_CHIPS} names, each once"
-    for chip in one.chips:
+        issues.add_error("spec.chips", "must not be empty, and requires node")
+    if len(set(one.chips)) < len(one.chips):
+        issues.add_error("spec.chips", "must not name a chip twice")
+    for position, chip in enumerate(one.chips):
         if chip_of(chip) is None:
-            yield "spec.chips", f'must be names of chips like Ascend910-3, got "{chip[:MAX_NAME]}"'
-    if one.superpod is not None and one.superpod < 0:
-        yield "spec.superPod", "must be 0 or more"
+            issues.invalid(f"spec.chips[{position}]", chip, "must be the name of a chip like Ascend910-3")
+    return one
 
 
 def isolation_name(one: Isolation) -> str:
     """The name that our commands give it: the same target and chips have the same name."""
     target = one.target.replace("/", "-") + "".join(f"-{chip}" for chip in one.chips).lower()
-    if _NAME.fullmatch(target) and len(target) <= MAX_NAME:
+    if is_name(target):
         return target
     digest = hashlib.sha256(target.encode()).hexdigest()[:8]
     return f"{re.sub('[^-.a-z0-9]', '-', target.lower())[:100].strip('-.') or 'isolation'}-{digest}"
@@ -101,12 +86,7 @@ def isolation_body(one: Isolation) -> dict[str, Any]:
         "startTime": None if one.start is None else rfc3339(one.start),
         "reason": one.reason or None,
     }
-    return {
-        "apiVersion": ISOLATIONS.version,
-        "kind": ISOLATIONS.kind,
-        "metadata": {"name": one.name},
-        "spec": spec,
-    }
+    return custom_resource(ISOLATIONS, one.name, spec)
 
 
 def isolate_changes(existing: Iterable[Isolation], wanted: Isolation) -> dict[str, Isolation | None]:

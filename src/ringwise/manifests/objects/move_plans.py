@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from ringwise.durations import SECOND
-from ringwise.manifests.objects.metadata import identity, time_of
-from ringwise.manifests.objects.node_reservations import ConditionListWire, VersionedMeta
-from ringwise.manifests.text.checking import checked, no_hook
+from ringwise.manifests.objects.custom_resources import (
+    CustomResourceWire,
+    VersionedCondition,
+    custom_resource,
+    read_spec,
+    without_nulls,
+)
+from ringwise.manifests.objects.metadata import time_of
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import WireStruct
 from ringwise.messages.move_plan import (
@@ -59,56 +67,42 @@ class MoveWire(WireStruct, forbid_unknown_fields=True):
     kind: Literal["PodGroup", "Pod"]
     namespace: str
     name: str
-    pods: list[MovedPodWire]
+    pods: Annotated[list[MovedPodWire], Meta(max_length=MAX_PODS)]
     cost_chip_seconds: int = 0
 
 
 class MovePlanSpec(WireStruct, forbid_unknown_fields=True):
     target_ref: TargetWire
-    moves: list[MoveWire]
-    reservation: list[ReservedWire] | None = None
+    moves: Annotated[list[MoveWire], Meta(min_length=1, max_length=MAX_MOVES)]
+    reservation: Annotated[list[ReservedWire], Meta(max_length=MAX_PODS)] | None = None
     approval: Literal["Pending", "Approved", "Rejected"] = "Pending"
     saving_chip_seconds: int | None = None
-    ttl_seconds_after_finished: int | None = None
+    ttl_seconds_after_finished: Annotated[int, Meta(ge=0, le=MAX_TTL)] | None = None
 
 
-class MovePlanWire(WireStruct):
-    metadata: VersionedMeta | None = None
-    #: Decoded strictly: a field of a newer version may restrict what the others say.
-    spec: Any = None
-    status: ConditionListWire | None = None
-
-
-def move_plan_from_wire(wire: MovePlanWire, issues: Findings) -> MovePlan:
-    who = identity(wire.metadata, MOVE_PLANS.kind, issues, namespaced=False)
-    spec = checked(wire.spec or {}, MovePlanSpec, "spec", issues, no_hook)
+def move_plan_from_wire(wire: CustomResourceWire, issues: Findings) -> MovePlan:
+    who, spec = read_spec(wire, MOVE_PLANS, MovePlanSpec, issues)
     if spec is None:
         return MovePlan(who.name, "", (), ())
-    if not 0 < len(spec.moves) <= MAX_MOVES:
-        issues.add_error("spec.moves", f"must have 1 to {MAX_MOVES} entries")
-    reserved = spec.reservation or []
-    if max(len(reserved), *(len(move.pods) for move in spec.moves), 0) > MAX_PODS:
-        issues.add_error("spec", f"must have at most {MAX_PODS} pods of a job")
-    ttl = spec.ttl_seconds_after_finished
-    if not 0 <= (ttl or 0) <= MAX_TTL:
-        issues.add_error("spec.ttlSecondsAfterFinished", f"must be 0 to {MAX_TTL}")
     moves = tuple(_move(move) for move in spec.moves)
     target = spec.target_ref
     plan = MovePlan(
         who.name,
         _key(target),
-        tuple(PlannedPod("", f"{target.namespace}/{one.pod}", *_place(one)) for one in reserved),
+        tuple(
+            PlannedPod("", f"{target.namespace}/{one.pod}", *_place(one)) for one in spec.reservation or ()
+        ),
         moves,
         sum(move.cost for move in moves),
         None if spec.saving_chip_seconds is None else spec.saving_chip_seconds * SECOND,
         target.uid,
         spec.approval,
-        ttl,
+        spec.ttl_seconds_after_finished,
         who.annotations.get(USER, ""),
         who.annotations.get(APPROVED_BY, ""),
         (wire.metadata.uid if wire.metadata is not None else None) or "",
         who.created,
-        (wire.metadata.generation if wire.metadata is not None else None) or 0,
+        wire.generation,
     )
     if not is_bounded(plan):
         issues.add_error(
@@ -116,11 +110,10 @@ def move_plan_from_wire(wire: MovePlanWire, issues: Findings) -> MovePlan:
             f"must have numbers of chips from 0 to {MAX_NODE_CHIPS - 1}, each once in a place, names of "
             f"at most {MAX_NAME} characters, and costs of 0 or more",
         )
-    return _with_status(plan, wire)
+    return _with_status(plan, wire.conditions)
 
 
-def _with_status(plan: MovePlan, wire: MovePlanWire) -> MovePlan:
-    conditions = (wire.status.conditions if wire.status is not None else None) or ()
+def _with_status(plan: MovePlan, conditions: Iterable[VersionedCondition]) -> MovePlan:
     since = {
         one.type: time_of(one.last_transition_time, "", Findings("")) if one.last_transition_time else 0
         for one in conditions
@@ -174,12 +167,7 @@ def move_plan_body(plan: MovePlan) -> dict[str, Any]:
         "savingChipSeconds": None if plan.saving is None else min(plan.saving // SECOND, MAX_COST),
         "ttlSecondsAfterFinished": plan.ttl,
     }
-    return {
-        "apiVersion": MOVE_PLANS.version,
-        "kind": MOVE_PLANS.kind,
-        "metadata": {"name": plan.id},
-        "spec": {name: value for name, value in spec.items() if value is not None},
-    }
+    return without_nulls(custom_resource(MOVE_PLANS, plan.id, spec))
 
 
 def _place_body(pod: PlannedPod) -> dict[str, Any]:

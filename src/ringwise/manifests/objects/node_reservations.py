@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from typing import Annotated, Any
 
-from ringwise.manifests.objects.metadata import identity, time_of
-from ringwise.manifests.text.checking import checked, no_hook
+from msgspec import Meta
+
+from ringwise.manifests.objects.custom_resources import CustomResourceWire, custom_resource, read_spec
+from ringwise.manifests.objects.metadata import time_of
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import rfc3339
-from ringwise.manifests.text.wire import ConditionWire, MetaWire, WireStruct
+from ringwise.manifests.text.wire import WireStruct
 from ringwise.state.model import NodeReservation
 from ringwise.wellknown import NODE_RESERVATIONS, USER
 
@@ -20,7 +21,6 @@ MAX_NAME = 63
 #: What lasts longer is a mistake, or a label of the nodes.
 MAX_DAYS = 366
 MAX_SPAN = MAX_DAYS * 86_400 * 1_000_000_000
-_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", re.ASCII)
 _TARGETS = ("nodeNames", "nodeSelector", "leafSwitch", "superPod")
 
 
@@ -33,36 +33,15 @@ class NodeReservationSpec(WireStruct, forbid_unknown_fields=True):
     holder: HolderWire
     end_time: str
     start_time: str | None = None
-    node_names: list[str] | None = None
-    node_selector: dict[str, str] | None = None
+    node_names: Annotated[list[str], Meta(max_length=MAX_NAMED)] | None = None
+    node_selector: Annotated[dict[str, str], Meta(max_length=MAX_LABELS)] | None = None
     leaf_switch: str | None = None
-    super_pod: int | None = None
+    super_pod: Annotated[int, Meta(ge=0)] | None = None
     reason: str | None = None
 
 
-class VersionedCondition(ConditionWire):
-    observed_generation: int | None = None
-
-
-class ConditionListWire(WireStruct):
-    conditions: list[VersionedCondition] | None = None
-
-
-class VersionedMeta(MetaWire):
-    generation: int | None = None
-
-
-class NodeReservationWire(WireStruct):
-    metadata: VersionedMeta | None = None
-    #: Decoded strictly: a field of a newer version may restrict what the others say.
-    spec: Any = None
-    status: ConditionListWire | None = None
-
-
-def node_reservation_from_wire(wire: NodeReservationWire, issues: Findings) -> NodeReservation:
-    who = identity(wire.metadata, NODE_RESERVATIONS.kind, issues, namespaced=False)
-    generation = (wire.metadata.generation if wire.metadata is not None else None) or 0
-    spec = checked(wire.spec or {}, NodeReservationSpec, "spec", issues, no_hook)
+def node_reservation_from_wire(wire: CustomResourceWire, issues: Findings) -> NodeReservation:
+    who, spec = read_spec(wire, NODE_RESERVATIONS, NodeReservationSpec, issues, MAX_NAME)
     if spec is None:
         return NodeReservation(who.name, (), 0, 0)
     one = NodeReservation(
@@ -78,49 +57,28 @@ def node_reservation_from_wire(wire: NodeReservationWire, issues: Findings) -> N
         spec.leaf_switch or "",
         spec.super_pod,
         who.created,
-        generation,
+        wire.generation,
         accepted=any(
-            one.type == "Accepted" and one.status == "True" and one.observed_generation == generation
-            for one in (wire.status.conditions if wire.status is not None else None) or ()
+            one.type == "Accepted" and one.status == "True" and one.observed_generation == wire.generation
+            for one in wire.conditions
         ),
     )
     values = (spec.node_names, spec.node_selector, spec.leaf_switch, spec.super_pod)
     targets = [name for name, value in zip(_TARGETS, values, strict=True) if value is not None]
-    for field, problem in problems_of(one, targets):
-        issues.add_error(field, problem)
-    return one
-
-
-def problems_of(one: NodeReservation, targets: list[str] | None = None) -> list[tuple[str, str]]:
-    """Return the fields that are wrong, each with what is allowed: the rules of the schema.
-
-    `targets`: which of the fields that select nodes are there.
-    """
-    result: list[tuple[str, str]] = []
-    if len(one.name) > MAX_NAME or not _NAME.fullmatch(one.name):
-        allowed = "lower-case letters and digits, with '-' and '.' between them"
-        result.append(("metadata.name", f"must have at most {MAX_NAME} {allowed}"))
-    targets = ["nodeNames"] if targets is None else targets
     if len(targets) != 1:
         said = f", has {' and '.join(targets)}" if targets else ", has none"
-        result.append(("spec", f"must have exactly one of {', '.join(_TARGETS)}{said}"))
+        issues.add_error("spec", f"must have exactly one of {', '.join(_TARGETS)}{said}")
     elif not (one.nodes or one.selector or one.switch or one.superpod is not None):
-        result.append((f"spec.{targets[0]}", "must not be empty"))
-    if len(one.nodes) > MAX_NAMED:
-        result.append(("spec.nodeNames", f"must have at most {MAX_NAMED} names"))
+        issues.add_error(f"spec.{targets[0]}", "must not be empty")
     if len(set(one.nodes)) < len(one.nodes):
-        result.append(("spec.nodeNames", "must not name a node twice"))
-    if len(one.selector) > MAX_LABELS:
-        result.append(("spec.nodeSelector", f"must have at most {MAX_LABELS} labels"))
-    if one.superpod is not None and one.superpod < 0:
-        result.append(("spec.superPod", "must be 0 or more"))
+        issues.add_error("spec.nodeNames", "must not name a node twice")
     if bool(one.queue) == bool(one.namespace):
-        result.append(("spec.holder", "must have exactly one of queue and namespace"))
+        issues.add_error("spec.holder", "must have exactly one of queue and namespace")
     if one.end <= one.start:
-        result.append(("spec.endTime", "must be later than startTime, or than the creation without one"))
+        issues.add_error("spec.endTime", "must be later than startTime, or than the creation without one")
     elif one.start and one.end - one.start > MAX_SPAN:
-        result.append(("spec.endTime", f"must be at most {MAX_DAYS} days later than startTime"))
-    return result
+        issues.add_error("spec.endTime", f"must be at most {MAX_DAYS} days later than startTime")
+    return one
 
 
 def node_reservation_body(one: NodeReservation) -> dict[str, Any]:
@@ -135,9 +93,4 @@ def node_reservation_body(one: NodeReservation) -> dict[str, Any]:
         "endTime": rfc3339(one.end),
         "reason": one.reason or None,
     }
-    return {
-        "apiVersion": NODE_RESERVATIONS.version,
-        "kind": NODE_RESERVATIONS.kind,
-        "metadata": {"name": one.name},
-        "spec": spec,
-    }
+    return custom_resource(NODE_RESERVATIONS, one.name, spec)

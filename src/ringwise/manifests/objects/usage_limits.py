@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from ringwise.durations import SECOND, go_duration
 from ringwise.grammar import quoted
-from ringwise.manifests.objects.metadata import identity
-from ringwise.manifests.objects.node_reservations import ConditionListWire, VersionedMeta
+from ringwise.manifests.objects.custom_resources import CustomResourceWire, custom_resource, read_spec
 from ringwise.manifests.objects.resources import amount
-from ringwise.manifests.text.checking import checked, keyed, no_hook
+from ringwise.manifests.text.checking import keyed
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import written
 from ringwise.manifests.text.wire import Quantities, WireStruct
@@ -35,25 +36,19 @@ class SubjectWire(WireStruct, forbid_unknown_fields=True):
     user: str | None = None
 
 
+Amounts = Annotated[Quantities, Meta(max_length=MAX_HARD)]
+
+
 class UsageLimitSpec(WireStruct, forbid_unknown_fields=True):
     subject: SubjectWire
-    hard: Quantities | None = None
-    borrowing_limit: Quantities | None = None
+    hard: Amounts | None = None
+    borrowing_limit: Amounts | None = None
     max_run_time: str | None = None
     on_timeout: Literal["Terminate", "Requeue"] | None = None
 
 
-class UsageLimitWire(WireStruct):
-    metadata: VersionedMeta | None = None
-    #: Decoded strictly: a field of a newer version may restrict what the others say.
-    spec: Any = None
-    status: ConditionListWire | None = None
-
-
-def usage_limit_from_wire(wire: UsageLimitWire, issues: Findings) -> UsageLimit:
-    who = identity(wire.metadata, USAGE_LIMITS.kind, issues, namespaced=False)
-    generation = (wire.metadata.generation if wire.metadata is not None else None) or 0
-    spec = checked(wire.spec or {}, UsageLimitSpec, "spec", issues, no_hook)
+def usage_limit_from_wire(wire: CustomResourceWire, issues: Findings) -> UsageLimit:
+    who, spec = read_spec(wire, USAGE_LIMITS, UsageLimitSpec, issues)
     if spec is None:
         return UsageLimit(who.name)
     subject = {name: getattr(spec.subject, name) for name in _PARTS}
@@ -67,9 +62,6 @@ def usage_limit_from_wire(wire: UsageLimitWire, issues: Findings) -> UsageLimit:
         allowed = "must be the name of a namespace, or '*'"
         issues.invalid("spec.subject.namespace", subject["namespace"], allowed)
     hard, borrowing = spec.hard or {}, spec.borrowing_limit or {}
-    for field, amounts in (("spec.hard", hard), ("spec.borrowingLimit", borrowing)):
-        if len(amounts) > MAX_HARD:
-            issues.add_error(field, f"must have at most {MAX_HARD} entries")
     for name in borrowing:
         if name in JOB_COUNTS or name not in hard:
             allowed = "must be a resource with an entry in spec.hard"
@@ -91,24 +83,20 @@ def usage_limit_from_wire(wire: UsageLimitWire, issues: Findings) -> UsageLimit:
         length,
         spec.on_timeout or TERMINATE,
         who.created,
-        generation,
+        wire.generation,
     )
 
 
 def usage_limit_body(one: UsageLimit) -> dict[str, Any]:
     """Return the object; fields that it does not have are null."""
-    return {
-        "apiVersion": USAGE_LIMITS.version,
-        "kind": USAGE_LIMITS.kind,
-        "metadata": {"name": one.name},
-        "spec": {
-            "subject": {part: getattr(one, part) or None for part in _PARTS},
-            "hard": _quantities(one.hard),
-            "borrowingLimit": _quantities(one.borrowing),
-            "maxRunTime": None if one.max_run_time is None else f"{one.max_run_time // 1_000_000}ms",
-            "onTimeout": None if one.max_run_time is None else one.on_timeout,
-        },
+    spec = {
+        "subject": {part: getattr(one, part) or None for part in _PARTS},
+        "hard": _quantities(one.hard),
+        "borrowingLimit": _quantities(one.borrowing),
+        "maxRunTime": None if one.max_run_time is None else f"{one.max_run_time // 1_000_000}ms",
+        "onTimeout": None if one.max_run_time is None else one.on_timeout,
     }
+    return custom_resource(USAGE_LIMITS, one.name, spec)
 
 
 def _quantities(amounts: Mapping[str, int]) -> dict[str, str] | None:

@@ -33,13 +33,14 @@ from ringwise.manifests.settings.configuration_text import (
     DISCOVERY_KEY,
     CheckedLine,
     SettingsFile,
+    SettingsReader,
     error_line,
     find_settings,
     mapping,
 )
 from ringwise.manifests.settings.discovery import check_discovery
 from ringwise.manifests.text.checking import checked, keyed, no_hook, unsupported
-from ringwise.manifests.text.errors import MAX_ERRORS, DocumentError, Findings, ManifestError
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.manifests.text.yaml_stream import YamlFile
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import DEFAULT_ACTIONS, default_tiers
@@ -144,16 +145,10 @@ def _check_scheduler(
         return None, [*lines, *map(error_line, error.errors)]
 
 
-class _Reader:
-    """One reading of one document; collects errors and goes on."""
-
+class _Reader(SettingsReader):
     def __init__(self, file: YamlFile, registry: Registry) -> None:
-        self._file = file
+        super().__init__(file)
         self._registry = registry
-        self._issues = Findings(file.origin, file.line_of)
-        self._warnings: list[ManifestError] = []
-        #: What was understood, in the order in which it was read.
-        self.lines: list[CheckedLine] = []
 
     def configuration(self) -> Configuration:
         top = mapping(self._file.value)
@@ -171,8 +166,7 @@ class _Reader:
             if self._text(metrics, key, place, "a string") is not None:
                 self._line(place, f"metrics {key}", "no effect", "no plugin needs measured load")
         self._issues.raise_errors()
-        warnings = sorted(self._warnings, key=lambda warning: warning.line or 0)
-        return Configuration(actions, tiers, settings, action_arguments, tuple(map(str, warnings)))
+        return Configuration(actions, tiers, settings, action_arguments, self.warnings)
 
     # -- actions and tiers
 
@@ -383,15 +377,6 @@ class _Reader:
 
     def _named_elsewhere(self, place: str, what: str, there: VolcanoName) -> None:
         self._warn(place, f"Ringwise has no {what}: {there.note}", what)
-
-    def _warn(self, place: str, message: str, what: str = "") -> None:
-        if len(self._warnings) < MAX_ERRORS:
-            line = self._file.line_of(place)
-            self._warnings.append(ManifestError(self._file.origin, place, message, line))
-            self._line(place, what or place, "warning", message)
-
-    def _line(self, place: str, what: str, verdict: str, effect: str) -> None:
-        self.lines.append(CheckedLine(self._file.line_of(place), what, verdict, effect))
 
 
 def _items(within: dict[str, Any], key: str) -> list[Any]:

@@ -9,7 +9,14 @@ from dataclasses import field
 from typing import Any
 
 from ringwise.grammar import counted
-from ringwise.manifests.text.errors import DocumentError, ManifestError, invalid, shown
+from ringwise.manifests.text.errors import (
+    MAX_ERRORS,
+    DocumentError,
+    Findings,
+    ManifestError,
+    invalid,
+    shown,
+)
 from ringwise.manifests.text.yaml_stream import YamlFile, read_yaml
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
@@ -39,6 +46,30 @@ class CheckedLine:
 
 def error_line(problem: ManifestError) -> CheckedLine:
     return CheckedLine(problem.line or 0, problem.field, "error", problem.message)
+
+
+class SettingsReader:
+    """One reading of one document: its errors, its warnings, and what each line does."""
+
+    def __init__(self, file: YamlFile) -> None:
+        self._file = file
+        self._issues = Findings(file.origin, file.line_of)
+        self._warnings: list[ManifestError] = []
+        #: What was understood, in the order in which it was read.
+        self.lines: list[CheckedLine] = []
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(map(str, sorted(self._warnings, key=lambda warning: warning.line or 0)))
+
+    def _warn(self, place: str, message: str, what: str = "") -> None:
+        if len(self._warnings) < MAX_ERRORS:
+            line = self._file.line_of(place)
+            self._warnings.append(ManifestError(self._file.origin, place, message, line))
+            self._line(place, what or place, "warning", message)
+
+    def _line(self, place: str, what: str, verdict: str, effect: str) -> None:
+        self.lines.append(CheckedLine(self._file.line_of(place), what, verdict, effect))
 
 
 @dataclass(frozen=True, slots=True)

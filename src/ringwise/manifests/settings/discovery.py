@@ -23,9 +23,16 @@ import msgspec
 
 from ringwise.durations import go_duration
 from ringwise.framework.arguments import is_label_key
-from ringwise.manifests.settings.configuration_text import DISCOVERY_KEY, CheckedLine, error_line, open_text
+from ringwise.manifests.settings.configuration_text import (
+    DISCOVERY_KEY,
+    CheckedLine,
+    SettingsReader,
+    error_line,
+    mapping,
+    open_text,
+)
 from ringwise.manifests.text.checking import checked, keyed, one_of
-from ringwise.manifests.text.errors import MAX_ERRORS, DocumentError, Findings, ManifestError
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.manifests.text.yaml_stream import YamlFile
 from ringwise.state.topology_discovery import LABEL_SOURCE, NO_DISCOVERY, TopologyDiscovery, TopologyType
 from ringwise.topology.nearest import did_you_mean
@@ -111,20 +118,16 @@ def check_discovery(text: bytes | str, origin: str, first_line: int = 1) -> Iter
         yield from reader.lines
 
 
-class _Reader:
-    def __init__(self, document: YamlFile) -> None:
-        self._document = document
-        self._issues = Findings(document.origin, document.line_of)
-        self._warnings: list[ManifestError] = []
-        #: What was understood, in the order in which it was read.
-        self.lines: list[CheckedLine] = []
+class _Reader(SettingsReader):
+    def __init__(self, file: YamlFile) -> None:
+        super().__init__(file)
         self._types: dict[str, TopologyType] = {}
         self._skipped: dict[str, None] = {}
 
     def discovery(self) -> TopologyDiscovery:
-        file = checked(self._document.value, _File, "", self._issues, _value) or _File()
+        file = checked(self._file.value, _File, "", self._issues, _value) or _File()
         enabled = False
-        for key in self._document.value if isinstance(self._document.value, dict) else ():
+        for key in mapping(self._file.value):
             if key == DISCOVERY_KEY:
                 for position, source in enumerate(file.network_topology_discovery):
                     enabled = self._source(source, f"{DISCOVERY_KEY}[{position}]", enabled)
@@ -133,9 +136,7 @@ class _Reader:
             else:
                 self._warn(keyed("", key), f"unknown field, has no effect; allowed: {DISCOVERY_KEY}")
         self._issues.raise_errors()
-        return TopologyDiscovery(
-            enabled, tuple(self._types.values()), tuple(self._skipped), tuple(map(str, self._warnings))
-        )
+        return TopologyDiscovery(enabled, tuple(self._types.values()), tuple(self._skipped), self.warnings)
 
     def _source(self, source: _Source, place: str, enabled_before: bool) -> bool:
         """Whether HyperNodes are made from labels: by this source, or by one before it."""
@@ -206,12 +207,3 @@ class _Reader:
                 "tier; allowed: other labels"
             )
         return ""
-
-    def _warn(self, place: str, message: str) -> None:
-        if len(self._warnings) < MAX_ERRORS:
-            line = self._document.line_of(place)
-            self._warnings.append(ManifestError(self._document.origin, place, message, line))
-            self._line(place, place, "warning", message)
-
-    def _line(self, place: str, what: str, verdict: str, effect: str) -> None:
-        self.lines.append(CheckedLine(self._document.line_of(place), what, verdict, effect))

@@ -201,7 +201,9 @@ def _fits(value: object, shape: shapes.Type) -> bool:
             return isinstance(value, list) and (
                 (shape.min_length or 0) <= len(value) and (shape.max_length or len(value)) >= len(value)
             )
-        case shapes.DictType() | shapes.StructType() | shapes.DataclassType():
+        case shapes.DictType():
+            return isinstance(value, dict) and (shape.max_length or len(value)) >= len(value)
+        case shapes.StructType() | shapes.DataclassType():
             return isinstance(value, dict)
     return False
 
@@ -220,10 +222,14 @@ def _type_name(shape: shapes.Type, value: object) -> str:
             return " or ".join(map(str, shape.values)).replace(" or ", ", ", len(shape.values) - 2)
         case shapes.IntType() if shape.ge is not None and shape.le is not None:
             return f"a whole number from {shape.ge} to {shape.le}"
+        case shapes.IntType() if shape.ge is not None:
+            return f"a whole number of {shape.ge} or more"
         case shapes.FloatType() if shape.gt is not None and shape.le is not None:
             return f"a number above {shape.gt:g} and at most {shape.le:g}"
         case shapes.StrType() if shape.min_length and value == "":
             return "a string that is not empty"
+        case shapes.DictType() if isinstance(value, dict):
+            return f"an object of at most {shape.max_length} entries"
         case shapes.CollectionType():
             if isinstance(value, list) and value:
                 return f"a list of at most {shape.max_length} entries"
