@@ -18,7 +18,7 @@ def state_of(view: SchedulerView) -> ClusterState:
 
 
 def usage_of(view: SchedulerView) -> ResourceUsage:
-    return view._usage
+    return view.usage
 
 
 def fingerprint(state: ClusterState) -> tuple[object, ...]:

@@ -14,7 +14,6 @@ import pytest
 
 from ringwise import wellknown
 from ringwise.plugins import PLUGINS
-from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise_bench.docs.rules_reference import RULES, rule_files, rule_tests
 from tests.checkout import (
     ALL_SOURCES,
@@ -415,11 +414,48 @@ def test_the_search_for_facts_finds_them() -> None:
     assert facts_read_in(source) == {"offered", "fleets"}
 
 
-def test_every_part_of_the_cluster_is_a_fact_or_shown() -> None:
-    """What is added to the reader has to be one of both."""
-    known = {name for name in vars(ClusterReader) if not name.startswith("_")}
-    assert known == SHOWN_OF_CLUSTERS | FACTS_OF_CLUSTERS
+def read_of_clusters(source: str) -> set[str]:
+    """What a module reads of `view.cluster`, also by a variable."""
+
+    def is_cluster(node: ast.expr) -> bool:
+        return (
+            isinstance(node, ast.Attribute)
+            and node.attr == "cluster"
+            and ast.unparse(node.value).endswith("view")
+        )
+
+    variables: set[str] = set()
+    for node in nodes_in(source):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                names, values = [target], [node.value]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    names, values = target.elts, node.value.elts
+                variables |= {
+                    ast.unparse(name) for name, value in zip(names, values, strict=True) if is_cluster(value)
+                }
+    return {
+        node.attr
+        for node in nodes_in(source)
+        if isinstance(node, ast.Attribute)
+        and (is_cluster(node.value) or (isinstance(node.value, ast.Name) and node.value.id in variables))
+    }
+
+
+def test_the_search_for_what_is_read_of_clusters_finds_it() -> None:
+    source = "state, x = self.view.cluster, 1\nstate.put_node(x)\nlive.view.cluster.pods\nlive.cluster.step()"
+    assert read_of_clusters(source) == {"put_node", "pods"}
+
+
+def test_only_the_scheduler_changes_the_state() -> None:
+    """Outside it, what is read of the view's cluster is a fact or shown: nothing that changes it."""
     assert not SHOWN_OF_CLUSTERS & FACTS_OF_CLUSTERS
+    read: set[str] = set()
+    for path in SOURCES:
+        if path.relative_to(PACKAGE).parts[0] != "scheduler":
+            read |= read_of_clusters(path.read_text(encoding="utf-8"))
+    assert read <= SHOWN_OF_CLUSTERS | FACTS_OF_CLUSTERS
+    assert {"names", "pods"} <= read
 
 
 def test_what_shows_nodes_chips_and_jobs_asks_for_their_states() -> None:
@@ -438,7 +474,7 @@ def test_states_have_an_import_contract() -> None:
     )
     packages = {f"ringwise.{one.replace('/', '.')}" for one in SHOWING}
     assert set(contract["source_modules"]) == packages - {"ringwise.kube.run"}
-    assert {"ringwise.scheduler.cluster_reader", "ringwise.state.fleet"} <= set(contract["forbidden_modules"])
+    assert {"ringwise.state.cluster", "ringwise.state.fleet"} <= set(contract["forbidden_modules"])
 
 
 # -- names of classes

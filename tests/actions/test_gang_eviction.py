@@ -671,7 +671,7 @@ def test_a_job_that_only_refused_ones_could_make_room_for_waits_and_why_names_th
     assert gaps == [30, 60, 120, 240, 480, 600]
     # Nothing is kept for it as if they went; only because it has waited long.
     view = rig.machine.view
-    kept = view.reservation_of("default/taker")
+    kept = view.reservations.of("default/taker")
     assert kept is not None
     assert not kept.evicting
     notes = explain(view, view.jobs["default/taker"], rig.now).notes

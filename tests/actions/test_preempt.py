@@ -46,7 +46,7 @@ def test_lower_priority_is_evicted_its_chips_are_reserved_and_the_job_starts_whe
     assert len(rig.evictions()) == 1
     assert rig.places("boss") == {}
     assert rig.reason("boss") == "evictions-in-progress"
-    kept = rig.machine.view.reservation_of("default/boss")
+    kept = rig.machine.view.reservations.of("default/boss")
     assert kept is not None
     assert kept.chip_count == 4
     rig.run()
@@ -56,7 +56,7 @@ def test_lower_priority_is_evicted_its_chips_are_reserved_and_the_job_starts_whe
     rig.run()
     assert len(rig.places("boss")) == 1
     assert rig.places("thief") == {}
-    assert rig.machine.view.reservation_of("default/boss") is None
+    assert rig.machine.view.reservations.of("default/boss") is None
 
 
 def test_the_preemptor_is_nominated_until_it_gives_up() -> None:
@@ -73,7 +73,7 @@ def test_the_preemptor_is_nominated_until_it_gives_up() -> None:
     rig.node("n1", ready=False)
     rig.step(600)
     rig.step()
-    assert rig.machine.view.reservation_of("default/boss") is None
+    assert rig.machine.view.reservations.of("default/boss") is None
     assert told()[-2:] == [("boss-0", ""), ("boss-1", "")]
 
 
@@ -249,7 +249,7 @@ def test_pods_that_are_being_deleted_are_waited_for() -> None:
     rig.submit("boss", chips=8, priority="high")
     rig.run()
     assert rig.evictions() == []
-    kept = rig.machine.view.reservation_of("default/boss")
+    kept = rig.machine.view.reservations.of("default/boss")
     assert kept is not None
     assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n1"]
 
@@ -379,7 +379,7 @@ def test_every_victim_was_needed_and_the_job_gets_the_reserved_chips(
     if not evicted:
         return
     assert all(priorities[int(name[1:-2])] != "high" for name in evicted)
-    kept = rig.machine.view.reservation_of("default/boss")
+    kept = rig.machine.view.reservations.of("default/boss")
     assert kept is not None
     names = rig.machine.view.cluster.names
     wanted_chips = {names[node]: mask for node, mask in kept.chips.items()}

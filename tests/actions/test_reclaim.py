@@ -47,7 +47,7 @@ def test_pods_of_a_queue_above_its_share_are_evicted_for_the_other_queue() -> No
     rig.submit("mine", chips=8, queue="bb")
     rig.run()
     assert len(rig.evictions()) == 1
-    kept = rig.machine.view.reservation_of("default/mine")
+    kept = rig.machine.view.reservations.of("default/mine")
     assert kept is not None
     assert kept.why == "reclaim"
     rig.gone(*rig.evictions())

@@ -242,7 +242,7 @@ def test_the_next_leader_knows_who_was_preempted() -> None:
     second.now = first.now
     second.tell(ev.LeaderRecordRead(first.record))
     fill(second, ("b", 100), ("a", 10))
-    known = second.machine.view.preemptions["default/a"]
+    known = second.machine.view.history.preemptions["default/a"]
     assert (known.by, known.cause, known.pods, known.chips, known.lost) == (
         "default/boss",
         "preempt",
@@ -260,7 +260,7 @@ def test_a_record_that_cannot_be_read_is_as_if_it_were_not_there(entries: object
     rig = rig_of(1)
     rig.tell(record_with("preemptions", entries))
     rig.step()
-    assert rig.machine.view.preemptions == {}
+    assert rig.machine.view.history.preemptions == {}
 
 
 def test_a_time_of_the_record_that_is_still_to_come_counts_from_now() -> None:
@@ -268,7 +268,7 @@ def test_a_time_of_the_record_that_is_still_to_come_counts_from_now() -> None:
     entry = {"at": 9 * 10**18, "cause": "preempt", "by": "x/y", "pods": 1, "chips": 8, "lost": 1}
     rig.tell(record_with("preemptions", {"default/a": entry}))
     rig.step()
-    assert rig.machine.view.preemptions["default/a"].at == rig.now
+    assert rig.machine.view.history.preemptions["default/a"].at == rig.now
 
 
 # -- warnings ------------------------------------------------------------------------------------------------
@@ -316,12 +316,12 @@ def test_an_eviction_that_failed_is_not_remembered() -> None:
     rig.step()
     rig.submit("boss", chips=8, priority="high")
     rig.step()
-    assert "default/v" in rig.machine.view.preemptions
+    assert "default/v" in rig.machine.view.history.preemptions
     rig.pods["boss-0"] = replace(rig.pods["boss-0"], gated=True)
     rig.put(rig.pods["boss-0"])
     rig.tell(ev.EvictFailed(rig.pods["v-0"].uid))
     rig.step()
-    assert rig.machine.view.preemptions == {}
+    assert rig.machine.view.history.preemptions == {}
     assert rig.machine.view.jobs["default/v"].preempted is None
 
 

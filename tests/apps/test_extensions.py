@@ -53,7 +53,7 @@ def test_a_plugin_of_a_package_takes_part_when_the_configuration_names_it() -> N
     )
     scheduler.view.what_if.open_session(1)
     assert [plugin.build for plugin in plugins if isinstance(plugin, PluginSpec)] == [Quiet]
-    assert scheduler.view.incidents == []
+    assert scheduler.view.history.incidents == []
 
 
 def test_entry_points_that_cannot_be_loaded_or_have_a_taken_name_are_reported() -> None:

@@ -166,7 +166,7 @@ def test_the_lab_and_the_replay_of_its_journal(installed: Installed, tmp_path: P
         assert outcomes(jobs) == EXPECTED
         assert terminal.json("why fenced-train")["reason"]["code"] == "fenced-job"
         assert terminal.json("doctor")["errors"] == 0
-        assert lab.live.view.incidents == []
+        assert lab.live.view.history.incidents == []
     in_the_lab = len(installed.seen)
     assert in_the_lab > 0
     again = CliRunner().invoke(cli, ["replay", str(folder / "journal.jsonl"), "-o", "json"])

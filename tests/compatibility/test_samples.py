@@ -92,7 +92,7 @@ def test_the_records_of_a_leader_are_known_to_the_next_one(batch: ReadBatch) -> 
     scheduler = new_scheduler(batch.section.configuration)
     scheduler.handle(batch.events, batch.now, ev.Decide.NOTHING)
     assert records_in(scheduler.view.current_events()) == records_in(batch.events) != {}
-    assert not scheduler.view.incidents
+    assert not scheduler.view.history.incidents
 
 
 def test_there_is_a_sample_of_every_record() -> None:
@@ -130,7 +130,7 @@ def test_throttled_namespaces_of_a_leader_are_known_to_the_next_one() -> None:
     scheduler = new_scheduler(default_configuration())
     record = ev.LeaderRecordRead(entries("throttled-v2.json"), takes_over=False)
     scheduler.handle([record], 0, ev.Decide.NOTHING)
-    assert list(scheduler.view.throttled_namespaces) == ["flood"]
+    assert list(scheduler.view.history.throttled) == ["flood"]
 
 
 def test_accounting_documents_are_read(lab: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_leader_ignores_records_of_another_version(batch: ReadBatch) -> None:
     for events in (others, missing):
         scheduler = new_scheduler(batch.section.configuration)
         scheduler.handle(events, batch.now)
-        assert not scheduler.view.incidents
+        assert not scheduler.view.history.incidents
         decided.append(records_in(scheduler.view.current_events()))
     assert decided[0] == decided[1]
 

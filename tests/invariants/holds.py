@@ -56,8 +56,8 @@ def _quota(ledger: Ledger, scheduler: Scheduler) -> Iterator[Hold | str]:
 
 def _reservations(ledger: Ledger, scheduler: Scheduler) -> Iterator[Hold | str]:
     view = scheduler.view
-    planned = {job.job for live in view.moves.plans.values() for job in live.jobs}
-    planned |= {live.plan.job for live in view.moves.plans.values()}
+    planned = {job.job for live in view.history.moves.plans.values() for job in live.jobs}
+    planned |= {live.plan.job for live in view.history.moves.plans.values()}
     for reservation in view.reservations:
         owner, what = reservation.owner, f"what is reserved for {reservation.owner}"
         if reservation.expires is not None:
@@ -79,7 +79,7 @@ def _others(ledger: Ledger, scheduler: Scheduler) -> Iterator[Hold | str]:
     """Plans of moves, nodes of jobs that are rescheduled or were suspended, and waits for volumes."""
     view, now = scheduler.view, ledger.now
     grace = view.settings.grace_over_time * _SECOND
-    for live in view.moves.plans.values():
+    for live in view.history.moves.plans.values():
         yield f"plan {live.plan.id}", live.since + _MOVE_LIMIT + grace
     limit = view.settings.hold_healthy_nodes * _SECOND
     for kept in scheduler._components.of(PreviousPlacements)._rescheduling.values():

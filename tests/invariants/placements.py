@@ -173,7 +173,7 @@ def no_pod_is_in_two_plans(ledger: Ledger, scheduler: Scheduler) -> Iterator[str
     """M1: of all plans that are carried out at most one moves a pod, and no two give a chip to two pods."""
     moved: dict[str, str] = {}
     places: dict[tuple[str, str, int], str] = {}
-    for live in scheduler.view.moves.plans.values():
+    for live in scheduler.view.history.moves.plans.values():
         for job, uid, pod in live.moving_pods():
             if uid in moved:
                 yield f"pod {uid} is moved by {moved[uid]} and by {live.plan.id}"

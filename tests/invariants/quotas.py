@@ -55,7 +55,7 @@ def _limit(
         others = sum(
             one.guarantee.get(resource, 0) for one in ledger.queues.values() if one.name != queue.name
         )
-        limits.append(max(0, scheduler.view.capacity().get(resource, 0) - others))
+        limits.append(max(0, scheduler.view.what_if.sessions.capacity().get(resource, 0) - others))
     return min((limit for limit in limits if limit is not None), default=None)
 
 

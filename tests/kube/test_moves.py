@@ -70,7 +70,7 @@ def test_ready_nodes_whose_report_is_old_are_counted() -> None:
     rig = Rig(4)
     minute = 60 * 10**9
     rig.step()
-    now = rig.machine.view.now
+    now = rig.machine.view.history.now
     ages = {"n1": 9, "n2": 11, "n3": 60, "n4": 60}
     for name, minutes in ages.items():
         rig.tell(report(name, range(8), update_time=now - minutes * minute))
@@ -313,7 +313,7 @@ def test_no_plan_is_looked_for_while_one_is_carried_out_or_waits_for_that() -> N
     assert is_wanted(view, rig.now)
     rig.tell(replace(plan, approval=APPROVED), replace(plan, id="next", uid="u", approval=APPROVED))
     rig.step()
-    assert {one.state for one in view.moves.states.values()} == {RUNNING, WAITING}
+    assert {one.state for one in view.history.moves.states.values()} == {RUNNING, WAITING}
     assert not is_wanted(view, rig.now)
     moves_of(rig).plans.clear()
     assert not is_wanted(view, rig.now)

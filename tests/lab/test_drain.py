@@ -22,7 +22,7 @@ from tests.lab.rig import Terminal, job, nodes, pod, queue, with_copies
 def everything(server: LabServer) -> tuple[Any, ...]:
     live = server.live
     objects: list[ObjectChange] = list(live.cluster.table.all())
-    return live.now, live.cluster.table.version, objects, live.lab.next_deadline(), live.view.cycles
+    return live.now, live.cluster.table.version, objects, live.lab.next_deadline(), live.view.history.cycles
 
 
 def jobs(plan: Any) -> dict[str, tuple[str, float | None]]:

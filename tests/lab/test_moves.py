@@ -85,11 +85,11 @@ def test_M1_a_plan_is_applied_and_replayed(tmp_path: Path) -> None:
         assert plan.saving > plan.cost > 0
         live.move(plan)
         live.advance(30 * SECOND)
-        assert live.view.moves.ended[plan.id].outcome == DONE
+        assert live.view.history.moves.ended[plan.id].outcome == DONE
         assert where(live, "small") != before
         assert where(live, "big") == before
         assert live.cluster.alarms == []
-        counts = live.view.moves.counts
+        counts = live.view.history.moves.counts
         assert (counts.accepted, counts.done, counts.failed) == (1, 1, 0)
         assert (counts.saved, counts.spent) == (plan.saving, plan.cost)
     check_replay(tmp_path)
@@ -105,7 +105,7 @@ def test_M1_a_plan_goes_on_after_a_restart_of_the_lab(tmp_path: Path) -> None:
     try:
         again.turn()
         again.advance(30 * SECOND)
-        assert again.view.moves.ended[plan.id].outcome == DONE
+        assert again.view.history.moves.ended[plan.id].outcome == DONE
         assert where(again, "big") == before
     finally:
         again.close()
@@ -115,7 +115,7 @@ def test_auto_moves_a_job_that_allows_it(tmp_path: Path) -> None:
     with fragmented(tmp_path, "defragment: auto", **{MOVABLE: "true"}) as live:
         before = where(live, "small")
         live.advance(30 * SECOND)
-        (ended,) = live.view.moves.ended.values()
+        (ended,) = live.view.history.moves.ended.values()
         assert ended.outcome == DONE
         assert where(live, "big") == before
     check_replay(tmp_path)
@@ -135,8 +135,8 @@ def test_auto_moves_a_job_that_allows_it(tmp_path: Path) -> None:
 def test_auto_moves_nobody_else(tmp_path: Path, settings: str, small: dict[str, str]) -> None:
     with fragmented(tmp_path, settings, **small) as live:
         live.advance(600 * SECOND)
-        assert live.view.moves.ended == {}
-        assert live.view.moves.plans == {}
+        assert live.view.history.moves.ended == {}
+        assert live.view.history.moves.plans == {}
         assert where(live, "big") is None
 
 
@@ -155,7 +155,7 @@ def test_auto_moves_a_job_once_a_day(tmp_path: Path, again: str, moved: int) -> 
         live.change_node(here, "uncordon")
         live.cluster.submit(vcjob("wide", 1, 8))
         live.advance(600 * SECOND)
-        assert len(live.view.moves.ended) == moved
+        assert len(live.view.history.moves.ended) == moved
         assert where(live, "small") == (here if moved == 1 else empty)
 
 

@@ -28,7 +28,7 @@ def runs(live: LiveLab, job: str) -> bool:
 
 def notes(live: LiveLab, job: str) -> str:
     known = next(one for one in live.view.jobs.values() if one.name == job)
-    return " | ".join(explain(live.view, known, live.view.now).notes)
+    return " | ".join(explain(live.view, known, live.view.history.now).notes)
 
 
 def test_a_job_is_spared_then_warned_preempted_and_comes_back(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def answered(
     configuration = _configuration(tuple(sorted((settings or {}).items())))
     answer = place(bundle, configuration, _catalog(), scores=scores, everything=everything)
     assert not answer.errors, [str(error) for error in answer.errors]
-    assert not answer.view.incidents, answer.view.incidents
+    assert not answer.view.history.incidents, answer.view.history.incidents
     return answer
 
 

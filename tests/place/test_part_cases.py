@@ -132,7 +132,7 @@ def test_queues_count_chips_V18(case: Plain) -> None:
         nodes = [node_object(one, None) for one in case["nodes"]]
         reports = [report_object(one, None) for one in case["nodes"]]
         scheduler.handle(events_of([*nodes, *reports]), 10**18, Decide.NOTHING)
-        capacity = scheduler.view.capacity()
+        capacity = scheduler.view.what_if.sessions.capacity()
         expected = case["expect"]["cluster"]
         assert {name: capacity[name] for name in capacity if name.startswith("huawei")} == expected
 

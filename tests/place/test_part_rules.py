@@ -258,7 +258,7 @@ def test_V18_the_smallest_chip_memory_is_that_of_nodes_that_offer_the_resource()
         pods.append(pod)
     objects = [*(node_object(one, None) for one in nodes), *(report_object(one, None) for one in nodes)]
     scheduler.handle(events_of([*objects, *pods]), NOW)
-    assert plain(scheduler.view.used_by_queue("default")) == {
+    assert plain(scheduler.view.usage.used_by_queue("default")) == {
         "huawei.com/Ascend910": 0.62,
         "huawei.com/npu": 0.4,
     }
@@ -270,4 +270,4 @@ def test_V18_shares_without_limits_are_not_chips_of_the_cluster() -> None:
         {"name": f"n{count}", "labels": {}, "capacities": {CHIP: count}, "pods": []} for count in (8, 800)
     ]
     scheduler.handle(events_of([node_object(one, None) for one in nodes]), 10**18, Decide.NOTHING)
-    assert scheduler.view.capacity()[CHIP] == 8
+    assert scheduler.view.what_if.sessions.capacity()[CHIP] == 8

@@ -54,7 +54,7 @@ def test_the_files_are_those_of_their_maker() -> None:
 def test_the_page_shows_what_is_drawn(nodes: str, job: str, picture: str) -> None:
     drawn = io.StringIO()
     view = placed(nodes, job).view
-    print_superpods(Console(file=drawn, width=200), superpod_documents(view, view.now))
+    print_superpods(Console(file=drawn, width=200), superpod_documents(view, view.history.now))
     assert drawn.getvalue() == picture
 
 

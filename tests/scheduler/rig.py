@@ -304,7 +304,7 @@ class Rig:
         self.history.append((batch, self.now, tuple(commands)))
         self.commands += commands
         assert self.machine.view.inconsistencies() == []
-        assert self.machine.view.incidents == []
+        assert self.machine.view.history.incidents == []
         assert self.may_fail or self.machine.view.contained_objects == []
         failing = set(fail)
         if not self.deaf:

@@ -26,7 +26,7 @@ from tests.tools.schemas import check_document
 def objects(view: SchedulerView) -> ClusterObjects:
     nodes = [one for one in view.cluster.nodes if one is not None]
     pods = [record.pod for record in view.cluster.pods.values()]
-    return ClusterObjects(view, view.now, nodes, pods, (), tuple(view.queues.values()), ())
+    return ClusterObjects(view, view.history.now, nodes, pods, (), tuple(view.queues.values()), ())
 
 
 def hurt(view: SchedulerView) -> dict[str, list[str]]:

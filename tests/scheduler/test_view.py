@@ -29,15 +29,15 @@ def test_jobs_and_queues_cannot_be_changed_through_it() -> None:
 def test_it_follows_the_scheduler() -> None:
     rig = Rig(2, actions=PLAIN)
     view = rig.machine.view
-    assert view.capacity() == {}
+    assert view.what_if.sessions.capacity() == {}
     rig.tell(Queue("research"))
     rig.submit("job", chips=8, queue="research")
     rig.run()
     assert set(view.queues) == {"default", "research"}
-    assert view.used_by_queue("research")[CHIP] == 8
-    assert view.capacity()[CHIP] == 16
+    assert view.usage.used_by_queue("research")[CHIP] == 8
+    assert view.what_if.sessions.capacity()[CHIP] == 16
     assert [view.is_idle(name) for name in ("n1", "n2", "n3")] == [False, True, False]
-    assert view.cycles > 0
+    assert view.history.cycles > 0
     assert view.inconsistencies() == []
 
 

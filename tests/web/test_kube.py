@@ -247,7 +247,7 @@ async def test_the_leader_answers_what_only_it_remembers(monkeypatch: pytest.Mon
         leader = first.scheduler()
         resource = "huawei.com/Ascend910"
         kept = Reservation("default/other", resource, {0: 0xFF})
-        await first.runner.ask(lambda now: leader.view._reservations.make(kept))
+        await first.runner.ask(lambda now: leader.view.reservations.make(kept))
         assert (await first.get(WAITS))[0] == 200
         assert counted.taken() == [leader]
 

@@ -166,7 +166,7 @@ def test_the_dashboard_shows_the_values_of_the_documents() -> None:
     nodes = [one for one in view.cluster.nodes if one is not None]
     pods = [one.pod for one in view.cluster.pods.values()]
     groups = [job.group for job in view.jobs.values() if job.group is not None]
-    objects = ClusterObjects(view, view.now, nodes, pods, groups, [], list(view.vcjobs.values()))
+    objects = ClusterObjects(view, view.history.now, nodes, pods, groups, [], list(view.vcjobs.values()))
     made: dict[str, Any] = {one["name"]: dict(one) for one in node_documents(objects)}
     assert len(made) == 6
     for node_row in shown.nodes():

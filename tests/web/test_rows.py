@@ -78,7 +78,7 @@ class Follower:
         return dict(change)
 
     def check(self) -> None:
-        self.follow(self.scheduler.view.now)
+        self.follow(self.scheduler.view.history.now)
         assert self.mirror.plain() == fresh(self.scheduler)
 
 
@@ -458,7 +458,7 @@ def test_totals_of_samples_are_those_of_the_rows() -> None:
         gang("runs", 1, 4),
         gang("waits", 4, 8),
     )
-    assert cluster_totals(client.scheduler.view, client.scheduler.view.now) == client.rows.totals()
+    assert cluster_totals(client.scheduler.view, client.scheduler.view.history.now) == client.rows.totals()
     # A decision that no Binding confirms is not a placement.
     assert (client.rows.totals()["pending"], client.rows.totals()["running"]) == (2, 0)
 

@@ -362,7 +362,7 @@ def drain(live: LiveLab, times: int) -> Iterator[Figure]:
 
 
 def _third_switch(live: LiveLab) -> str:
-    topology = live.view.switch_topology
+    topology = live.view.topology.switch_topology
     assert topology is not None
     return topology.switches[min(3, len(topology.switches) - 1)].ip
 

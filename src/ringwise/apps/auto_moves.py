@@ -41,15 +41,15 @@ INTERVAL = 60
 
 def chips_left(view: SchedulerView, now: int) -> int:
     """How many chips may still be moved within this hour."""
-    used = sum(one.chips for one in view.moves.moved.values() if one.at > now - _HOUR)
+    used = sum(one.chips for one in view.history.moves.moved.values() if one.at > now - _HOUR)
     return max(0, view.settings.move_chips_per_hour - used)
 
 
 def is_wanted(view: SchedulerView, now: int) -> bool:
     """Whether it is worth looking for a plan: quick, and asked of the scheduler itself."""
-    if view.settings.defragment != "auto" or view.moves.plans or not chips_left(view, now):
+    if view.settings.defragment != "auto" or view.history.moves.plans or not chips_left(view, now):
         return False
-    if any(one.state == WAITING for one in view.moves.states.values()):
+    if any(one.state == WAITING for one in view.history.moves.states.values()):
         return False
     return any(map(waits_for_room, view.jobs.values()))
 
@@ -68,7 +68,7 @@ def automatic_plan(
 def automatic_permit(view: SchedulerView, now: int) -> Permit:
     """Who is moved without a question: jobs that say so, within the limits."""
     left, again = chips_left(view, now), view.settings.move_again_after * SECOND
-    lately = {one.owner for one in view.moves.moved.values() if one.at > now - again}
+    lately = {one.owner for one in view.history.moves.moved.values() if one.at > now - again}
 
     def permit(job: Job) -> Reason | None:
         if moved_as(job) in lately:

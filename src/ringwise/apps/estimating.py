@@ -77,7 +77,7 @@ def _estimated(view: SchedulerView, now: int) -> bytes:
 def _turns(view: SchedulerView, _now: int) -> int | None:
     """Return the number of turns; None if no job is pending or has an expected start."""
     waits = bool(view.what_if.starts.by_job) or any(job.reason is not None for job in view.jobs.values())
-    return view.turns if waits else None
+    return view.history.turns if waits else None
 
 
 def _is_news(view: SchedulerView, starts: Sequence[EstimatedStart], now: int) -> bool:

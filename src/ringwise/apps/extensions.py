@@ -113,7 +113,7 @@ def new_scheduler(
         awaits_groups=awaits_groups,
         compile_expressions=NameExpressions,
     )
-    _INCIDENTS.append(made.view.incidents)
+    _INCIDENTS.append(made.view.history.incidents)
     return made
 
 

@@ -189,5 +189,5 @@ def assumed_chips(view: SchedulerView) -> list[str]:
     return sorted(
         state.names[number]
         for number in state.existing_nodes()
-        if any(one.state is NodeState.AWAITING_REPORT for one in node_states(state, number, view.now))
+        if any(one.state is NodeState.AWAITING_REPORT for one in node_states(state, number, view.history.now))
     )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ringwise.records import dataclass
-from ringwise.scheduler.cluster_reader import PodPlacement
 from ringwise.scheduler.node_faults import DELETED, NOT_READY, NodeFault, node_faults
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.cluster import PodRecord
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
 
@@ -72,7 +72,7 @@ class AffectedJobs:
         return sorted(names, key=natural_key)
 
 
-def _affects(fault: NodeFault, placement: PodPlacement) -> bool:
+def _affects(fault: NodeFault, placement: PodRecord) -> bool:
     cls = placement.pod.cls
     if placement.pod.node is None:
         return False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.records import dataclass
-from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.node_states import offered
+from ringwise.state.cluster import ClusterState
 from ringwise.state.model import DeviceReport
 from ringwise.state.node_health import NodeStatus
 from ringwise.topology.chips import chip_names, chips_of
@@ -43,7 +43,7 @@ class NodeFault:
         return f"node {self.node}: {words}"
 
 
-def node_faults(cluster: ClusterReader, number: int) -> tuple[NodeFault, ...]:
+def node_faults(cluster: ClusterState, number: int) -> tuple[NodeFault, ...]:
     """Those of the node first. Cheap for a healthy node: every report of every node asks."""
     node, name = cluster.nodes[number], cluster.names[number]
     if node is None:
@@ -58,7 +58,7 @@ def node_faults(cluster: ClusterReader, number: int) -> tuple[NodeFault, ...]:
     return tuple(faults)
 
 
-def _reported(cluster: ClusterReader, name: str, status: NodeStatus) -> Iterator[NodeFault]:
+def _reported(cluster: ClusterState, name: str, status: NodeStatus) -> Iterator[NodeFault]:
     reports = [one for one in cluster.node_reports(name) if one.status not in _HEALTHY]
     for kind in (NODE, SWITCH):
         for report in reports:

@@ -18,9 +18,9 @@ from ringwise.durations import time_text
 from ringwise.framework.configuration import Settings
 from ringwise.framework.selectors import FORBIDDING
 from ringwise.records import dataclass
-from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.state.allocation_modes import NO_CHIPS
-from ringwise.state.fleet import HOSTS
+from ringwise.state.cluster import ClusterState
+from ringwise.state.fleet import HOSTS, Fleet
 from ringwise.state.model import DYNAMIC, SOFT, DeviceReport, Node, NodeReservation, Pod, ReportedFault
 from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus, unhealthy_because
 from ringwise.state.node_labels import members_of
@@ -128,7 +128,7 @@ class ChipStates:
 CHIP_STATES = ("used", "faulty", "isolated", "reserved", "unschedulable", "free")
 
 
-def node_states(cluster: ClusterReader, number: int, now: int) -> tuple[StateOfNode, ...]:
+def node_states(cluster: ClusterState, number: int, now: int) -> tuple[StateOfNode, ...]:
     """Worst first; never empty."""
     node = cluster.nodes[number]
     if node is None:
@@ -155,13 +155,13 @@ def is_open(states: Sequence[StateOfNode]) -> bool:
     return not any(one.closes for one in states)
 
 
-def has_shared_chips(cluster: ClusterReader, number: int) -> bool:
+def has_shared_chips(cluster: ClusterState, number: int) -> bool:
     """Whether several pods may have one chip of the node."""
     return cluster.modes.get(number, NO_CHIPS).mode in (SOFT, DYNAMIC)
 
 
 def chip_states(
-    cluster: ClusterReader, number: int, fleet: ChipTable, states: Sequence[StateOfNode]
+    cluster: ClusterState, number: int, fleet: Fleet, states: Sequence[StateOfNode]
 ) -> ChipStates:
     """`states`: those of the node."""
     listed = fleet.listed[number] if fleet.allocatable[number] >= 0 else 0
@@ -185,7 +185,7 @@ def chip_states(
     return ChipStates(listed, used, faulty, isolated, reserved, left & ~free, free)
 
 
-def offered(cluster: ClusterReader, number: int) -> Iterator[tuple[str, ChipTable]]:
+def offered(cluster: ClusterState, number: int) -> Iterator[tuple[str, Fleet]]:
     """The kinds of chips that the node has, by resource."""
     for resource, fleet in cluster.fleets.items():
         if is_part_of_a_chip(resource):
@@ -209,7 +209,7 @@ class BeforeDrain:
     event: str
 
 
-def states_for(cluster: ClusterReader, number: int, now: int, holder: str = "") -> tuple[StateOfNode, ...]:
+def states_for(cluster: ClusterState, number: int, now: int, holder: str = "") -> tuple[StateOfNode, ...]:
     """The states of a node as a job of this holder finds it: a reservation for it keeps nothing from it."""
     states = node_states(cluster, number, now)
     if not holder or not any(one.holder == holder for one in states):
@@ -218,7 +218,7 @@ def states_for(cluster: ClusterReader, number: int, now: int, holder: str = "") 
 
 
 def before_drains(
-    cluster: ClusterReader, settings: Settings, now: int, holder: str = ""
+    cluster: ClusterState, settings: Settings, now: int, holder: str = ""
 ) -> Iterator[BeforeDrain]:
     """The free chips that only a job which says that it ends before a drain or a reservation gets.
 
@@ -238,7 +238,7 @@ def before_drains(
 
 
 def before_drain_counts(
-    cluster: ClusterReader, settings: Settings, now: int, within: int | None = None
+    cluster: ClusterState, settings: Settings, now: int, within: int | None = None
 ) -> dict[str, int]:
     """Resource -> how many of its free chips are for jobs that end before a drain or a reservation.
 
@@ -266,7 +266,7 @@ def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> StateOfNod
     return min(ahead, key=lambda one: one.start or 0, default=None)
 
 
-def chip_counts(cluster: ClusterReader, now: int, within: int | None = None) -> dict[str, dict[str, int]]:
+def chip_counts(cluster: ClusterState, now: int, within: int | None = None) -> dict[str, dict[str, int]]:
     """Resource -> state -> how many chips of the cluster, or of these nodes, are in it; `chips` are all."""
     result: dict[str, dict[str, int]] = {}
     for number in cluster.existing_nodes() if within is None else members_of(within):
@@ -280,7 +280,7 @@ def chip_counts(cluster: ClusterReader, now: int, within: int | None = None) -> 
     return result
 
 
-def stale_reports(cluster: ClusterReader, now: int) -> Iterator[tuple[Node, DeviceReport]]:
+def stale_reports(cluster: ClusterState, now: int) -> Iterator[tuple[Node, DeviceReport]]:
     """Yield nodes whose report is too old, with the report; that of ClusterD only if there is no other."""
     for (name, _), reports in cluster.reports.items():
         report = reports.get(False) or reports[True]
@@ -290,12 +290,12 @@ def stale_reports(cluster: ClusterReader, now: int) -> Iterator[tuple[Node, Devi
             yield node, report
 
 
-def nodes_with_stale_reports(cluster: ClusterReader, now: int) -> set[str]:
+def nodes_with_stale_reports(cluster: ClusterState, now: int) -> set[str]:
     """Return the ready nodes whose device plugin does not report."""
     return {node.name for node, _ in stale_reports(cluster, now) if node.ready}
 
 
-def listed_chips(cluster: ClusterReader) -> dict[str, int]:
+def listed_chips(cluster: ClusterState) -> dict[str, int]:
     """Resource -> chips of the cluster, whatever state they are in."""
     counts: dict[str, int] = {}
     for number in cluster.existing_nodes():
@@ -305,7 +305,7 @@ def listed_chips(cluster: ClusterReader) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def is_idle(cluster: ClusterReader, number: int, now: int) -> bool:
+def is_idle(cluster: ClusterState, number: int, now: int) -> bool:
     """Whether the node has chips and all of them are free: a pod may have the whole node."""
     chips = [fleet for _, fleet in offered(cluster, number) if fleet.listed[number]]
     if not chips:
@@ -314,7 +314,7 @@ def is_idle(cluster: ClusterReader, number: int, now: int) -> bool:
     return all(chip_states(cluster, number, fleet, states).free == fleet.listed[number] for fleet in chips)
 
 
-def dedicating_taints(cluster: ClusterReader, numbers: Iterable[int]) -> set[str]:
+def dedicating_taints(cluster: ClusterState, numbers: Iterable[int]) -> set[str]:
     """Keys of taints that keep pods away and are not a condition of the node."""
     return {
         taint.key
@@ -336,7 +336,7 @@ def _of_object(node: Node) -> Iterator[StateOfNode]:
             yield StateOfNode(NodeState.UNHEALTHY, f"{node.name} has the taint {taint.key}")
 
 
-def _of_health(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
+def _of_health(cluster: ClusterState, number: int) -> Iterator[StateOfNode]:
     name, status = cluster.names[number], cluster.node_status.get(number)
     if status is NodeStatus.UNHEALTHY:
         because = unhealthy_because(cluster.node_reports(name))
@@ -348,7 +348,7 @@ def _of_health(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
         yield StateOfNode(NodeState.SUB_HEALTHY, f"{weak} is sub-healthy", closes=False)
 
 
-def _of_operators(cluster: ClusterReader, number: int, node: Node, now: int) -> Iterator[StateOfNode]:
+def _of_operators(cluster: ClusterState, number: int, node: Node, now: int) -> Iterator[StateOfNode]:
     isolation, windows = cluster.isolated_nodes.get(number), cluster.node_windows.get(number, ())
     drain = drain_of(windows)
     if isolation is not None:
@@ -380,7 +380,7 @@ def _of_reservation(node: str, one: NodeReservation, now: int) -> StateOfNode:
     return StateOfNode(NodeState.RESERVED, why, False, one.start, one.holder, one.start <= now)
 
 
-def _of_chips(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
+def _of_chips(cluster: ClusterState, number: int) -> Iterator[StateOfNode]:
     """What keeps pods from the chips of one resource; those of another resource may be free."""
     name, pending = cluster.names[number], []
     mode = cluster.modes.get(number, NO_CHIPS)
@@ -414,10 +414,10 @@ class NodeChips:
 
     def __init__(
         self,
-        cluster: ClusterReader,
+        cluster: ClusterState,
         number: int,
         resource: str,
-        fleet: ChipTable,
+        fleet: Fleet,
         states: Sequence[StateOfNode],
     ) -> None:
         self.resource = resource
@@ -507,7 +507,7 @@ class NodeChips:
         return result
 
 
-def chips_of_node(cluster: ClusterReader, number: int, states: Sequence[StateOfNode]) -> Iterator[NodeChips]:
+def chips_of_node(cluster: ClusterState, number: int, states: Sequence[StateOfNode]) -> Iterator[NodeChips]:
     """The chips of each resource that the node has. `states` are those of the node."""
     for resource, fleet in offered(cluster, number):
         yield NodeChips(cluster, number, resource, fleet, states)

@@ -7,16 +7,14 @@ tries changes on the live state and restores it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 
 from ringwise.framework.amounts import Amount
 from ringwise.framework.configuration import Configuration, Settings
-from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.gangs.switch_use import states_now, switch_class, writes_marks
-from ringwise.framework.holdings import Holdings
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.limits import LimitTable
 from ringwise.framework.session import Incident
@@ -31,7 +29,6 @@ from ringwise.scheduler.cache.component import Context
 from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.leader_record import LeaderRecord
 from ringwise.scheduler.cache.preemptions import Preemption, RefusedEviction
-from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.defragment.live_plan import MoveRecords
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.fault_job import FaultJob
@@ -39,17 +36,16 @@ from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.restarts import WaitingRestart
 from ringwise.scheduler.faults.times import FaultTimes
-from ringwise.state.cluster import ClusterState, PodRecord, double_claims
+from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.fleet import HOSTS
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import HyperNode, Pod, Queue
-from ringwise.state.reservations import Reservation
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.chips import chips_of
 from ringwise.topology.racks import Racks
 from ringwise.topology.superpods import SuperPods
-from ringwise.topology.switches import ResolvedTopology, SwitchTopology
+from ringwise.topology.switches import ResolvedTopology
 
 #: Incidents that are remembered.
 MAX_INCIDENTS = 1000
@@ -101,13 +97,15 @@ class SchedulerView:
         self._containment = context.containment
         self._state = context.state
         self._book = book
-        self._usage = context.usage
-        self._reservations = context.reservations
-        self._topology = context.topology
+        #: What is in use and kept, by job, queue, namespace and user.
+        self.usage = context.usage
+        self.reservations = context.reservations
+        #: The leaf switches, SuperPoDs and racks.
+        self.topology = context.topology
         self._configuration = context.configuration
         self._previous = previous
         self._record = record
-        self._history = history
+        self.history = history
         self.what_if = what_if
         self.catalog: BoardCatalog = context.topology.catalog
         #: Whether nothing but the controller of vcjobs creates pods again, as in a lab.
@@ -126,12 +124,8 @@ class SchedulerView:
         self.refusal = book.refusal
         #: Limits of namespaces, queues and users, and what counts for them.
         self.limits: LimitTable = book.limits
-        self.holdings: Holdings = context.usage.holdings
-        self.reservation_of = context.reservations.of
         #: All HyperNodes, also those that are ignored.
         self.hyper_nodes: Iterable[HyperNode] = context.state.hyper_nodes
-        #: Returns what all ready nodes offer together.
-        self.capacity = what_if.capacity
 
         #: Jobs that a fault hit, while they are handled.
         self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(faults.jobs)
@@ -146,21 +140,6 @@ class SchedulerView:
         self.fault_since = fault_times.since
         #: F1: why parts of the leader record were not read, by data key.
         self.unread_record: Mapping[str, str] = record.unread
-
-        #: Failures inside plugins and actions.
-        self.incidents: Sequence[Incident] = history.incidents
-        #: How often jobs were backed off because they cost too much, by reason, since the start.
-        self.job_backoffs = history.backoffs
-        #: Namespaces above their share of the deciding thread: nanoseconds used in the last minute.
-        self.throttled_namespaces = history.throttled
-        #: What was accounted for since this process leads, by queue.
-        self.accounts = history.accounts
-        #: Jobs that were preempted or reclaimed lately, by key: by whom, and what they lost.
-        self.preemptions = history.preemptions
-        #: Jobs whose eviction was refused lately, by key: why, and until when it is not requested again.
-        self.refused_evictions = history.refused_evictions
-        #: M1: plans of moves that are carried out, and how the last ones ended.
-        self.moves = history.moves
 
     @property
     def configuration(self) -> Configuration:
@@ -189,27 +168,6 @@ class SchedulerView:
         reason = self._book.other_scheduler(pod.scheduler)
         return Job(job_key(pod), pod.namespace, pod.name, {pod.uid: pod}, reason=reason)
 
-    @property
-    def borrowing_pods(self) -> Collection[str]:
-        """Uids of pods that a burst let in."""
-        return self._usage.borrowing
-
-    @property
-    def has_borrowed(self) -> bool:
-        """Whether pods run on what is reserved for others."""
-        return bool(self._reservations.borrowed)
-
-    def used_by_queue(self, name: str) -> Mapping[str, Amount]:
-        return self._usage.used_by_queue(name)
-
-    def reserved_in_queue(self, name: str) -> Mapping[str, Amount]:
-        """F6: what is kept in the queue for jobs that are being rescheduled; it is not used."""
-        return self._usage.reserved.against(name, "")
-
-    def reserved_against(self, job: Job) -> Mapping[str, Amount]:
-        """F6: what is kept for others in the queue of the job."""
-        return self._usage.reserved.against(job.queue, job.key)
-
     def job_name(self, key: str) -> str:
         """`namespace/name` of the job with this key; the key if the job does not exist."""
         job = self.jobs.get(key)
@@ -222,25 +180,17 @@ class SchedulerView:
 
     def jobs_with_reserved_quota(self, name: str) -> list[str]:
         """Those jobs as namespace/name, in the order in which they lost pods."""
-        return [self.job_name(key) for key in self._usage.reserved.jobs_in(name)]
+        return [self.job_name(key) for key in self.usage.reserved.jobs_in(name)]
 
     def reserved_quota_until(self, queue: str) -> int | None:
         """When the last of what is kept in the queue is free, in nanoseconds, unless more pods are lost."""
-        times = [self.reserved_quota_of(key)[1] for key in self._usage.reserved.jobs_in(queue)]
+        times = [self.reserved_quota_of(key)[1] for key in self.usage.reserved.jobs_in(queue)]
         return max((time for time in times if time is not None), default=None)
 
     def reserved_quota_of(self, job: str) -> tuple[Mapping[str, Amount], int | None]:
         """F6: what is kept for a job that lost pods, and until when, in nanoseconds; None: no limit yet."""
-        share = self._usage.reserved.share_of(job)
-        return self._usage.reserved.of(job), None if share is None else share.until
-
-    @property
-    def reservations(self) -> Iterable[Reservation]:
-        return iter(self._reservations)
-
-    def awaited_pods(self, reservation: Reservation) -> list[str]:
-        """The pods that the owner of a reservation still waits for."""
-        return awaited_pods(self._state, reservation)
+        share = self.usage.reserved.share_of(job)
+        return self.usage.reserved.of(job), None if share is None else share.until
 
     def expected_start(self, job: str) -> ExpectedStart | None:
         """When the job is expected to start, as it was found last beside the scheduler; None: not known."""
@@ -250,7 +200,7 @@ class SchedulerView:
     def expected_starts(self) -> Mapping[str, ExpectedStart] | None:
         """The same of all waiting jobs, where nothing has happened since; else None."""
         starts = self.what_if.starts
-        return starts.by_job if starts.by_job and starts.set_in_turn == self._history.turns else None
+        return starts.by_job if starts.by_job and starts.set_in_turn == self.history.turns else None
 
     def job_events(self) -> list[ev.Event]:
         """The vcjobs, PodGroups and pods of all jobs as events, each pod with the node that it got."""
@@ -266,7 +216,7 @@ class SchedulerView:
     # -- nodes and chips --------------------------------------------------------------------
 
     @property
-    def cluster(self) -> ClusterReader:
+    def cluster(self) -> ClusterState:
         # New nodes are put in natural order before the next cycle; readers need the order, too.
         self._state.settle()
         return self._state
@@ -285,29 +235,15 @@ class SchedulerView:
             not fleet.held[number] and fleet.closed[number] is None for fleet in offering
         )
 
-    def double_claims(self) -> list[tuple[str, str, int, tuple[str, ...]]]:
-        """N6: (node, resource, chip, pods) for every chip that several live pods name."""
-        return double_claims(self._state)
-
     # -- switches and SuperPoDs -------------------------------------------------------------
-
-    @property
-    def topology_problem(self) -> Reason | None:
-        """Why the ConfigMap of the leaf switches cannot be used."""
-        return self._topology.topology_problem
-
-    @property
-    def switch_topology(self) -> SwitchTopology | None:
-        """The leaf switches as the ConfigMap has them."""
-        return self._topology.switch_topology
 
     def switches(self) -> ResolvedTopology | None:
         """The leaf switches with the cluster's nodes; None without a topology."""
-        return self._topology.switches(self._state)
+        return self.topology.switches(self._state)
 
     def switch_class(self, job: Job) -> SwitchClass | Reason | None:
         """S1: the class of the job; None when it is not switch-aware."""
-        topology = self._topology.switch_topology
+        topology = self.topology.switch_topology
         marks = topology is not None and writes_marks(self.settings, topology)
         return switch_class(job, self._state, marks)
 
@@ -319,10 +255,10 @@ class SchedulerView:
         return states_now(self._book.jobs.values(), self._state, resolved, self.settings)
 
     def superpods(self) -> SuperPods:
-        return self._topology.superpods(self._state, self.settings.super_pod_size)
+        return self.topology.superpods(self._state, self.settings.super_pod_size)
 
     def racks(self) -> Racks:
-        return self._topology.racks(self._state, self.settings.super_pod_size)
+        return self.topology.racks(self._state, self.settings.super_pod_size)
 
     def hyper_forest(self) -> Forest:
         """The trees of HyperNodes, and what is wrong with some."""
@@ -331,51 +267,14 @@ class SchedulerView:
     # -- history ------------------------------------------------------------------------------
 
     @property
-    def now(self) -> int:
-        """The time of the last turn, in nanoseconds."""
-        return self._history.now
-
-    @property
-    def turns(self) -> int:
-        return self._history.turns
-
-    @property
-    def cycles(self) -> int:
-        return self._history.cycles
-
-    @property
-    def bindings(self) -> int:
-        """How many pods got a node since the start."""
-        return self._history.bindings
-
-    @property
-    def missing_chip_plugins(self) -> tuple[str, ...]:
-        """The plugins that could give chips, where the configuration has none of them."""
-        return self.what_if.missing_chip_plugins
-
-    @property
     def contained_objects(self) -> Sequence[tuple[str, str, str]]:
         """Kind, key and problem of objects that could not be handled."""
         return self._containment.objects
-
-    def plan_of(self, job: str) -> JobPlan | None:
-        """How a job of the last cycle that was placed as a whole got its nodes."""
-        return self._history.plans.get(job)
-
-    @property
-    def rescheduling(self) -> int:
-        """How many jobs that are placed as a whole are being rescheduled."""
-        return self._previous.rescheduling
 
     @property
     def rescheduling_left_out(self) -> int:
         """F1: entries about jobs that are being rescheduled that no other leader would know."""
         return self._record.omitted
-
-    @property
-    def preferred_nodes(self) -> int:
-        """Of how many owners the previous nodes are kept without a reservation."""
-        return self._previous.preferred
 
     def objects_suffice(self, namespace: str, name: str) -> bool:
         """Whether the objects alone are enough to explain this job as this scheduler does.
@@ -385,8 +284,8 @@ class SchedulerView:
         suspended, and which chips broke it.
         """
         return not (
-            len(self._reservations)
-            or len(self._usage.reserved)
+            len(self.reservations)
+            or len(self.usage.reserved)
             or self._previous.rescheduling
             or self._previous.preferred
             or self.fault_jobs
@@ -394,7 +293,7 @@ class SchedulerView:
             or self.clocks.by_job
             or any(
                 (job.namespace, job.name) == (namespace, name)
-                and (job.cooling or job.previous_nodes or self.plan_of(job.key) is not None)
+                and (job.cooling or job.previous_nodes or job.key in self.history.plans)
                 for job in self._book.jobs.values()
             )
         )
@@ -403,7 +302,7 @@ class SchedulerView:
         """Whether a restart now would lose waiting times, reservations or previous placements."""
         return bool(
             self._previous.rescheduling
-            or len(self._reservations)
+            or len(self.reservations)
             or any(
                 job.waiting_since is not None and self.has_pending_pods(job)
                 for job in self._book.jobs.values()
@@ -419,7 +318,7 @@ class SchedulerView:
 
     def inconsistencies(self) -> list[str]:
         """Tables that disagree with each other, one line each; none unless the scheduler has a defect."""
-        return inconsistencies(self._state, self._book, self._usage, self._reservations)
+        return inconsistencies(self._state, self._book, self.usage, self.reservations)
 
 
 def as_bound(record: PodRecord, state: ClusterState) -> Pod:

@@ -509,7 +509,7 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
     else:
         # An invalid vcjob that is gone: the job goes with the same turn.
         return None
-    result.moves = tuple(moves_under_way(view, job)) if view.moves.plans else ()
+    result.moves = tuple(moves_under_way(view, job)) if view.history.moves.plans else ()
     result.would_be_nodes = would_be_nodes(view, pods)
     _name_user_and_end(view, result)
     return result
@@ -602,7 +602,7 @@ class SwitchNames:
     """
 
     def __init__(self, view: SchedulerView) -> None:
-        topology = view.switch_topology
+        topology = view.topology.switch_topology
         self._names: dict[str, str] = (
             {}
             if topology is None
@@ -729,9 +729,9 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "capability": {**queue.capability},
                 "limit": plain(objects.view.limits.of_queue(queue.name)),
                 "guarantee": {**queue.guarantee},
-                "used": plain(objects.view.used_by_queue(queue.name)),
+                "used": plain(objects.view.usage.used_by_queue(queue.name)),
                 "fair_share": {**shares.of(queue.name)},
-                "reserved_quota": plain(objects.view.reserved_in_queue(queue.name)),
+                "reserved_quota": plain(objects.view.usage.reserved.against(queue.name, "")),
                 "reserved_quota_jobs": objects.view.jobs_with_reserved_quota(queue.name),
                 "jobs": len(own),
                 "pending": sum(1 for view in own if view.outcome == "pending"),

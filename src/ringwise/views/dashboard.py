@@ -100,7 +100,7 @@ class DashboardRows:
 
     def totals(self) -> DashboardTotals:
         result = totals(self._totals, self._outcomes)
-        if throttled := self._view.throttled_namespaces:
+        if throttled := self._view.history.throttled:
             result["throttled"] = {name: round(used / 1e9, 1) for name, used in throttled.items()}
         return result
 
@@ -136,7 +136,7 @@ class DashboardRows:
     def _filling(self) -> Iterator[None]:
         view = self._view
         for number in range(len(view.cluster.names)):
-            self._read_node(number, view.now)
+            self._read_node(number, view.history.now)
             self._read_faults(number)
             yield
         for key in list(view.jobs):
@@ -361,7 +361,7 @@ class DashboardRows:
         shares = QueueShares(named, chips)
         rows: list[DashboardQueue] = []
         for queue in sorted(named, key=lambda queue: natural_key(queue.name)):
-            used, limit = view.used_by_queue(queue.name), view.limits.of_queue(queue.name)
+            used, limit = view.usage.used_by_queue(queue.name), view.limits.of_queue(queue.name)
             outcomes = self._outcomes_of.get(queue.name, _NO_JOBS)
             rows.append(
                 {

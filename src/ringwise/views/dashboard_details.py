@@ -80,7 +80,7 @@ def moves_document(view: SchedulerView, now: int) -> DashboardMovesDocument:
 
 def _plans(view: SchedulerView, key: str | None = None) -> Iterator[DashboardPlan]:
     """Those of which the job is a part, or all; the last one first."""
-    for live in reversed([*view.moves.plans.values()]):
+    for live in reversed([*view.history.moves.plans.values()]):
         moved = list(dict.fromkeys(moving.job for moving in live.jobs))
         if key in (None, live.plan.job, *moved) and not live.failed:
             pods = [pod for _, _, pod in live.moving_pods()]
@@ -101,7 +101,7 @@ def _plans(view: SchedulerView, key: str | None = None) -> Iterator[DashboardPla
                 "message": "",
                 "time": live.since,
             }
-    for ended in reversed([*view.moves.ended.values()]):
+    for ended in reversed([*view.history.moves.ended.values()]):
         if key in (None, ended.job, *ended.moved):
             yield {
                 "state": ended.outcome,

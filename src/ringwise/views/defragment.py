@@ -42,17 +42,19 @@ def defrag_plan_document(
 
 def move_plan_documents(view: SchedulerView) -> list[ListedMovePlanFields]:
     """All MovePlan objects, the oldest first."""
-    return [_listed(view, one) for one in sorted(view.moves.objects.values(), key=lambda one: one.created)]
+    return [
+        _listed(view, one) for one in sorted(view.history.moves.objects.values(), key=lambda one: one.created)
+    ]
 
 
 def move_plan_document(view: SchedulerView, name: str, now: int) -> Mapping[str, Any]:
     """Its fields and its moves."""
-    one = view.moves.objects[name]
+    one = view.history.moves.objects[name]
     return {"now": now, **_listed(view, one), "plan": _plan(view, one)}
 
 
 def _listed(view: SchedulerView, one: MovePlan) -> ListedMovePlanFields:
-    decided = view.moves.states.get(one.id, PlanState(""))
+    decided = view.history.moves.states.get(one.id, PlanState(""))
     # Another scheduler may carry it out; then only its conditions say how far it has come.
     state, message = decided.state, decided.message or (decided.problem or ("", ""))[1]
     if state in ("", WAITS_FOR_APPROVAL, WAITING) and one.state not in ("", state):
@@ -73,10 +75,7 @@ def _listed(view: SchedulerView, one: MovePlan) -> ListedMovePlanFields:
 
 
 def _names(view: SchedulerView, key: str) -> tuple[str, str]:
-    job = view.jobs.get(key)
-    if job is not None:
-        return job.namespace, job.name
-    namespace, _, name = key.partition("/")
+    namespace, _, name = view.job_name(key).partition("/")
     return namespace, name
 
 

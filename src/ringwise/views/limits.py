@@ -34,7 +34,7 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
             key = scope_of(job.reason), str(job.reason.details["limit"])
             blocked_jobs[key] = blocked_jobs.get(key, 0) + 1
     # Of subjects with a `*` those of whom there is something.
-    scopes = {*view.holdings.used, *waiting, *(scope for scope, _ in blocked_jobs)}
+    scopes = {*view.usage.holdings.used, *waiting, *(scope for scope, _ in blocked_jobs)}
     scopes.update(Scope(*one.subject) for one in table.limits.values() if EACH not in one.subject)
     rows: list[LimitFields] = []
     for scope in sorted(scopes, key=lambda one: (_parts_of(one), *map(natural_key, one))):

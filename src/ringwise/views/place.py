@@ -129,7 +129,7 @@ def job_answer(
     if job.key in candidates:
         first = first_by_rank(job)[0].name
         next(pod for pod in pods if pod.name == first).candidates = candidates[job.key]
-    plan = view.plan_of(job.key)
+    plan = view.history.plans.get(job.key)
     return JobAnswer(
         job.namespace,
         job.name,
@@ -275,15 +275,15 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
             if node is None or (node, policy.resource) in seen:
                 continue
             seen.add((node, policy.resource))
-            chips = node_chips(view, view.now, node, policy.resource, policy.board)
+            chips = node_chips(view, view.history.now, node, policy.resource, policy.board)
             if chips is not None:
                 pictures["nodes"].append(chips)
                 assigned = chips_of(answer.assigned.get((node, policy.resource), 0))
                 pictures["free_before"].append(sorted({*chips["free"], *assigned}))
     if any(job.job_class for job in answer.jobs):
-        pictures["switches"] = switch_documents(view, view.now)
+        pictures["switches"] = switch_documents(view, view.history.now)
     if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):
-        pictures["superpods"] = superpod_documents(view, view.now)
+        pictures["superpods"] = superpod_documents(view, view.history.now)
     return pictures
 
 

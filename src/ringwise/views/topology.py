@@ -110,8 +110,8 @@ def topology_problems(view: SchedulerView) -> list[Reason]:
     """What is wrong with switches, and with SuperPoDs where there are any."""
     resolved = view.switches()
     result = [*(resolved.problems if resolved is not None else ())]
-    if view.topology_problem is not None and view.topology_problem not in result:
-        result.insert(0, view.topology_problem)
+    if view.topology.topology_problem is not None and view.topology.topology_problem not in result:
+        result.insert(0, view.topology.topology_problem)
     superpods = view.superpods()
     if not superpods.nodes_of:
         return result
@@ -174,7 +174,7 @@ def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
 def switch_documents(view: SchedulerView, now: int) -> list[SwitchFields] | None:
     """None where there is no topology, or no usable one."""
     state, resolved = view.cluster, view.switches()
-    if resolved is None or view.topology_problem is not None:
+    if resolved is None or view.topology.topology_problem is not None:
         return None
     free = {node for node in resolved.switch_of if is_idle(state, state.node_id[node], now)}
     jobs = {node: _jobs_on(view, state.node_id[node]) for node in resolved.switch_of}

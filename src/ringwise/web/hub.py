@@ -154,7 +154,7 @@ class Hub:
             # While there are clients, the rows have the sums.
             rows = self._rows if self._streams and self._scheduler is scheduler else None
             totals = cluster_totals(view, now) if rows is None else rows.totals()
-            self.series.add(now, totals, view.bindings, scheduler)
+            self.series.add(now, totals, view.history.bindings, scheduler)
 
     def _drop(self) -> None:
         self._rows = self._scheduler = self._snapshot = None

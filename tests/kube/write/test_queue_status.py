@@ -157,11 +157,11 @@ async def test_a_running_scheduler_writes_the_queue_status_and_its_own_write_sta
             api.remove(GROUPS, "default/gang")
             # The events of pod and group may come one after the other.
             await until(lambda: not any(_counts(api)) and not any(_allocated(api)))
-            writes, cycles = api.count("queues/default/status"), scheduler.view.cycles
+            writes, cycles = api.count("queues/default/status"), scheduler.view.history.cycles
             for _ in range(50):
                 await asyncio.sleep(0.001)
             assert api.count("queues/default/status") == writes
-            assert scheduler.view.cycles == cycles
+            assert scheduler.view.history.cycles == cycles
         finally:
             stop.set()
             await task

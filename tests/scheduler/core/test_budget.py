@@ -123,7 +123,7 @@ def test_every_time_it_is_set_aside_it_is_told_once_and_counted() -> None:
     assert told(rig.step(1)) == []
     (second,) = told(rig.step(1))
     assert "tried again after 4s" in second.message
-    assert rig.machine.view.job_backoffs == {"search-limit-reached": 2}
+    assert rig.machine.view.history.backoffs == {"search-limit-reached": 2}
 
 
 @pytest.mark.usefixtures("few_steps")
@@ -144,7 +144,7 @@ def test_jobs_of_a_crowded_namespace_are_told_once_until_they_are_tried() -> Non
         events += told(rig.step(1))
     assert events
     assert len({event.key for event in events}) == len(events)
-    assert rig.machine.view.job_backoffs["namespace-search-limit-reached"] >= len(events)
+    assert rig.machine.view.history.backoffs["namespace-search-limit-reached"] >= len(events)
 
 
 @pytest.mark.usefixtures("few_steps")

@@ -76,8 +76,8 @@ def test_a_plugin_that_fails_for_one_job_stops_only_that_job(point: ExtensionPoi
     reason = scheduler.view.jobs["default/pod:bad"].reason
     assert reason is not None
     assert "grumbler" in reason.message
-    assert scheduler.view.incidents
-    assert scheduler.view.incidents[0].where == "plugin grumbler"
+    assert scheduler.view.history.incidents
+    assert scheduler.view.history.incidents[0].where == "plugin grumbler"
     assert scheduler.view.inconsistencies() == []
 
 
@@ -97,7 +97,7 @@ def test_a_plugin_that_cannot_open_is_reported_and_left_out() -> None:
     scheduler.handle(seen(node()), 1)
     commands = scheduler.handle(seen(pod("a")), 2)
     assert any(isinstance(command, Bind) for command in commands)
-    assert [incident.where for incident in scheduler.view.incidents] == ["plugin grumbler"]
+    assert [incident.where for incident in scheduler.view.history.incidents] == ["plugin grumbler"]
 
 
 def test_a_new_configuration_activates_every_pending_job() -> None:

@@ -26,10 +26,10 @@ def test_events_that_were_only_applied_count_in_the_next_turn_that_decides() -> 
     rig = waiting()
     assert rig.machine.handle(seen(node("n2")), rig.now, Decide.NOTHING) == []
     assert rig.machine.view.cluster.node_count == 2
-    cycles = rig.machine.view.cycles
+    cycles = rig.machine.view.history.cycles
     binds = [command for command in rig.machine.handle([], rig.now) if isinstance(command, Bind)]
     assert [(bind.pod, bind.node) for bind in binds] == [("waits-0", "n2")]
-    assert rig.machine.view.cycles == cycles + 1
+    assert rig.machine.view.history.cycles == cycles + 1
 
 
 def test_one_cycle_makes_no_reservation() -> None:

@@ -341,7 +341,7 @@ class Hostile:
         assert used <= LIMIT + BURST, f"the queue uses {used} chips: {chips}"
         self.full += used == LIMIT
         self.lent += used > LIMIT
-        lent = sum(count for uid, count in chips.items() if uid in self.scheduler.view.borrowing_pods)
+        lent = sum(count for uid, count in chips.items() if uid in self.scheduler.view.usage.borrowing)
         assert used - LIMIT <= lent, f"{used} chips are in use and only {lent} are known to be lent"
 
     def placed(self, group: str) -> int:

@@ -361,12 +361,12 @@ def test_what_is_reserved_for_a_job_that_waited_long_is_not_kept_while_it_waits_
     made.submit("big", chips=8, queue="limited")
     made.run()
     made.step(60)
-    assert made.machine.view.reservation_of("default/big") is not None
+    assert made.machine.view.reservations.of("default/big") is not None
     made.submit("first", chips=0, cpu_milli=1_000, queue="limited")
     made.run()
     assert started(made, "first") == ["first"]
     assert made.reason("big") == "running-jobs-limit-reached"
-    assert made.machine.view.reservation_of("default/big") is None
+    assert made.machine.view.reservations.of("default/big") is None
 
 
 @pytest.mark.parametrize("how", ["another job of the queue starts", "the limit is lowered"])
@@ -380,7 +380,7 @@ def test_what_a_job_evicts_others_for_is_not_kept_while_it_waits_for_a_limit(how
     made.submit("big", chips=8, queue="limited")
     made.run()
     (evicted,) = made.evictions()
-    assert made.machine.view.reservation_of("default/big") is not None
+    assert made.machine.view.reservations.of("default/big") is not None
     if how == "the limit is lowered":
         limit_queue(made, "limited", max_chips=4)
     else:
@@ -389,7 +389,7 @@ def test_what_a_job_evicts_others_for_is_not_kept_while_it_waits_for_a_limit(how
     made.gone(evicted)
     made.run()
     assert made.reason("big") in ("chip-limit-reached", "larger-than-limit")
-    assert made.machine.view.reservation_of("default/big") is None
+    assert made.machine.view.reservations.of("default/big") is None
     limit_queue(made, "other")
     made.submit("next", chips=8, queue="other")
     made.run()
@@ -511,7 +511,7 @@ def joins_none(made: Rig) -> None:
 
 
 def held(made: Rig, *queues: str) -> list[Amount]:
-    used = made.machine.view.holdings.used
+    used = made.machine.view.usage.holdings.used
     return [used.get(Scope(queue=queue), {}).get(CHIP, 0) for queue in queues]
 
 
@@ -878,7 +878,7 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def counts_are_those_of_the_pods(self) -> None:
-        holdings = self.rig.machine.view.holdings
+        holdings = self.rig.machine.view.usage.holdings
         for scope, name in ((Scope(queue="default"), ""), (Scope(queue="default", user="ann"), "ann")):
             if scope.shape in holdings.shapes:
                 used = holdings.used.get(scope, {})

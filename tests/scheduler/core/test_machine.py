@@ -213,7 +213,7 @@ def test_a_job_admitted_after_a_long_wait_keeps_its_waiting_time() -> None:
     assert job.waiting_since == since
     phases = [command.phase for command in commands if isinstance(command, SetGroupStatus)]
     assert phases == ["Inqueue"]
-    assert rig.machine.view.reservation_of("default/new") is not None
+    assert rig.machine.view.reservations.of("default/new") is not None
 
 
 def test_reserved_chips_of_a_job_that_started_elsewhere_go_to_pending_jobs() -> None:
@@ -224,7 +224,7 @@ def test_reserved_chips_of_a_job_that_started_elsewhere_go_to_pending_jobs() -> 
     rig.submit("big", chips=8)
     rig.run()
     rig.step(60)
-    kept = rig.machine.view.reservation_of("default/big")
+    kept = rig.machine.view.reservations.of("default/big")
     assert kept is not None
     assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n1"]
     rig.submit("small", chips=4)

@@ -260,7 +260,7 @@ class Stream(RuleBasedStateMachine):
 
     @invariant()
     def capability_is_never_exceeded(self) -> None:
-        assert self.rig.machine.view.used_by_queue("capped").get(CHIP, 0) <= CAPPED
+        assert self.rig.machine.view.usage.used_by_queue("capped").get(CHIP, 0) <= CAPPED
 
     def _read_bindings(self) -> None:
         view = self.rig.machine.view
@@ -286,8 +286,8 @@ class Stream(RuleBasedStateMachine):
         view, held = self.rig.machine.view, self._held()
         for queue in QUEUES:
             chips = sum(pod.cls.chips for pod in held.get(queue, ()))
-            assert view.used_by_queue(queue).get(CHIP, 0) == chips
-            assert view.holdings.used.get(Scope(queue=queue), {}).get(CHIP, 0) == chips
+            assert view.usage.used_by_queue(queue).get(CHIP, 0) == chips
+            assert view.usage.holdings.used.get(Scope(queue=queue), {}).get(CHIP, 0) == chips
 
     @invariant()
     def no_queue_has_more_than_its_limit_and_what_it_was_lent(self) -> None:
@@ -298,7 +298,7 @@ class Stream(RuleBasedStateMachine):
             return
         chips = sum(pod.cls.chips for pod in pods)
         assert chips <= LIMIT + BURST
-        lent = self.rig.machine.view.borrowing_pods
+        lent = self.rig.machine.view.usage.borrowing
         assert chips - LIMIT <= sum(pod.cls.chips for pod in pods if pod.uid in lent)
 
     @invariant()

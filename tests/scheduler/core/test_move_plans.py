@@ -56,7 +56,7 @@ def written(rig: Rig, name: str = "plan-1") -> dict[str, tuple[bool, str, str]]:
 
 
 def states(rig: Rig) -> dict[str, str]:
-    return {name: one.state for name, one in rig.machine.view.moves.states.items()}
+    return {name: one.state for name, one in rig.machine.view.history.moves.states.items()}
 
 
 def evicted(rig: Rig) -> list[str]:

@@ -228,7 +228,7 @@ def test_what_is_reserved_for_a_job_that_waited_long_is_in_one_domain() -> None:
     rig.run()
     rig.step(600)
     view = rig.machine.view
-    kept = view.reservation_of("default/train")
+    kept = view.reservations.of("default/train")
     assert kept is not None
     assert sorted(view.cluster.names[node] for node in kept.chips) == ["n3", "n4"]
     rig.end("a")

@@ -495,13 +495,13 @@ def test_nothing_is_kept_for_a_job_that_has_to_wait_behind_another() -> None:
     rig.submit("later", chips=4)
     rig.run()
     rig.step(600)
-    assert rig.machine.view.reservation_of("default/later") is not None
+    assert rig.machine.view.reservations.of("default/later") is not None
     # Now another one comes first.
     rig.submit("first", chips=8, priority="high")
     rig.run()
-    assert rig.machine.view.reservation_of("default/later") is None
+    assert rig.machine.view.reservations.of("default/later") is None
     rig.end("runs")
     rig.run()
     assert rig.nodes_of("first") == ["n1"]
     rig.step(600)
-    assert rig.machine.view.reservation_of("default/later") is not None
+    assert rig.machine.view.reservations.of("default/later") is not None

@@ -169,7 +169,7 @@ class Cluster:
     def _after(self, commands: list[Command]) -> None:
         view = self.rig.machine.view
         self.seen.update(type(command).__name__ for command in commands)
-        self.seen["plans"] += len(view.moves.plans)
+        self.seen["plans"] += len(view.history.moves.plans)
         self.seen["shares"] += len(view.jobs_with_reserved_quota("capped"))
         self.seen.update(reservation.why for reservation in view.reservations)
         for command in commands:

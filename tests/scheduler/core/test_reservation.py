@@ -34,7 +34,7 @@ from tests.scheduler.rig import ACTIONS, PLAIN, Rig
 
 
 def kept_for(rig: Rig, job: str) -> Reservation | None:
-    return rig.machine.view.reservation_of(f"default/{job}")
+    return rig.machine.view.reservations.of(f"default/{job}")
 
 
 def nodes_kept(rig: Rig, job: str) -> list[str]:
@@ -562,7 +562,7 @@ def test_jobs_that_fit_nowhere_are_tried_in_turn_and_the_one_that_fits_gets_its_
     rig.run()
     rig.step(600)
     seconds = 0
-    while rig.machine.view.reservation_of(f"{namespace}/zebra") is None and seconds < 60:
+    while rig.machine.view.reservations.of(f"{namespace}/zebra") is None and seconds < 60:
         rig.node("flaps", chips=0, labels={"second": str(seconds)})
         rig.step(1)
         seconds += 1
@@ -582,7 +582,7 @@ def test_jobs_that_were_not_tried_for_want_of_steps_are_tried_when_time_passes(
     rig.submit("zebra", namespace="flood", chips=8)
     rig.run()
     rig.step(600)
-    while rig.machine.view.reservation_of("flood/zebra") is None:
+    while rig.machine.view.reservations.of("flood/zebra") is None:
         deadline = rig.machine.next_deadline()
         assert deadline is not None
         assert deadline < rig.now + 60 * SECOND
@@ -636,7 +636,7 @@ def test_records_that_cannot_be_read_reserve_nothing(entries: object) -> None:
     rig = Rig(1, actions=PLAIN, reservation_after=600)
     rig.machine.handle([record_with(RESERVATIONS, entries, takes_over=False)], rig.now)
     assert not list(rig.machine.view.reservations)
-    assert not rig.machine.view.incidents
+    assert not rig.machine.view.history.incidents
 
 
 def test_a_job_that_is_admitted_for_its_reservation_counts_for_the_next_one() -> None:

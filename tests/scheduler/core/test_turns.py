@@ -119,7 +119,7 @@ def test_a_job_of_another_namespace_starts_in_the_next_turn(tmp_path: Path, acti
     assert burning.turns[-1].index("quiet/job") <= 1
     assert len(burning.turns[-1]) > 2
     assert burning.longest <= 2 * SECOND
-    assert list(burning.rig.machine.view.throttled_namespaces) == ["flood"]
+    assert list(burning.rig.machine.view.history.throttled) == ["flood"]
     burning.check_replay(tmp_path / "journal")
 
 
@@ -147,9 +147,9 @@ def test_after_a_minute_the_namespace_is_not_throttled_any_longer() -> None:
     burning.submit("quiet", "job")
     while burning.turn(1):
         pass
-    assert list(burning.rig.machine.view.throttled_namespaces) == ["flood"]
+    assert list(burning.rig.machine.view.history.throttled) == ["flood"]
     burning.turn(WINDOW)
-    assert burning.rig.machine.view.throttled_namespaces == {}
+    assert burning.rig.machine.view.history.throttled == {}
 
 
 def test_without_a_flood_the_same_is_decided_at_the_same_time(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_throttled_namespaces_are_shown() -> None:
     assert "throttled" not in rows.totals()
     burning.submit("quiet", "job")
     burning.turn(1)
-    used = view.throttled_namespaces["flood"]
+    used = view.history.throttled["flood"]
     assert rows.totals()["throttled"] == {"flood": round(used / SECOND, 1)}
     (finding,) = [one for one in diagnose(view).findings if one.code == "namespace-throttled"]
     assert finding.object == "namespace flood"
@@ -297,7 +297,7 @@ def test_throttled_namespaces_are_written_when_they_change(tmp_path: Path) -> No
         burning.turn(max(0.1, (deadline - burning.rig.now) / SECOND))
         deadline, turns = burning.rig.machine.next_deadline(), turns + 1
         assert turns < 100
-    assert burning.rig.machine.view.throttled_namespaces == {}
+    assert burning.rig.machine.view.history.throttled == {}
     assert burning.published == [["flood"], []]
     burning.check_replay(tmp_path / "journal")
 
@@ -319,7 +319,7 @@ def test_the_number_of_namespaces_that_are_written_is_bounded(monkeypatch: pytes
     for names in ({"d": None, "y": 1}, {"c": None, "a": None, "x": None}, ["x"]):
         burning.rig.tell(record_with("throttled", names, takes_over=False))
     burning.turn()
-    assert list(burning.rig.machine.view.throttled_namespaces) == ["a", "c", "d"]
+    assert list(burning.rig.machine.view.history.throttled) == ["a", "c", "d"]
     assert burning.published == [["a", "c"]]
 
 
@@ -331,12 +331,12 @@ def test_a_next_leader_ignores_what_was_written_and_another_reader_knows_it() ->
     reader, leader = Rig(1), Rig(1)
     reader.tell(event)
     reader.step()
-    assert reader.machine.view.throttled_namespaces == {"flood": 0}
+    assert reader.machine.view.history.throttled == {"flood": 0}
     assert reader.machine.next_deadline() == reader.now + WINDOW * SECOND
     (finding,) = [one for one in diagnose(reader.machine.view).findings if one.code == "namespace-throttled"]
     assert "took" not in finding.message
     leader.tell(replace(event, takes_over=True))
     commands = leader.step()
-    assert leader.machine.view.throttled_namespaces == {}
+    assert leader.machine.view.history.throttled == {}
     (written,) = [one for one in commands if isinstance(one, Publish) and "throttled.json" in one.data]
     assert written.data["throttled.json"] == ""

@@ -201,7 +201,7 @@ def test_nothing_is_reserved_for_a_job_whose_volumes_were_not_there_in_time() ->
     rig.run()
     assert rig.nodes_of("other") == ["n1"]
     assert rig.reason("train") == "volumes-timed-out"
-    assert rig.machine.view.reservation_of("default/train") is None
+    assert rig.machine.view.reservations.of("default/train") is None
 
 
 def test_the_time_limit_gives_everything_back_and_bound_claims_pin_the_next_try() -> None:
@@ -629,7 +629,7 @@ def test_others_count_on_the_end_of_a_gang_from_when_it_can_begin() -> None:
     rig.submit("next", chips=8)
     rig.run()
     rig.step(61)
-    reservation = rig.machine.view.reservation_of("default/next")
+    reservation = rig.machine.view.reservations.of("default/next")
     assert reservation is not None
     assert reservation.starts == rig.now + 3600 * SECOND
 

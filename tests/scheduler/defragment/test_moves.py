@@ -140,7 +140,7 @@ def test_M1_what_was_kept_for_the_waiting_job_is_no_obstacle_to_its_plan() -> No
     rig.step(600)
     # The plan gives it room elsewhere, and chips that are kept for it to the pod that moves.
     (target,) = plan.moves[0].pods
-    kept = rig.machine.view.reservation_of("default/big")
+    kept = rig.machine.view.reservations.of("default/big")
     assert kept is not None
     node = rig.machine.view.cluster.node_id[target.node]
     chips = {node: 0xFF}
@@ -149,7 +149,7 @@ def test_M1_what_was_kept_for_the_waiting_job_is_no_obstacle_to_its_plan() -> No
     )
     apply(rig, plan)
     # Nobody else that waits long gets them meanwhile.
-    moved = rig.machine.view.reservation_of("default/small")
+    moved = rig.machine.view.reservations.of("default/small")
     assert moved is not None
     assert moved.chips == {node: mask_of(target.chips)}
     rig.finish()
@@ -600,7 +600,7 @@ def test_M1_a_pod_without_a_group_that_its_owner_creates_under_another_name(earl
     assert ended(rig).outcome == DONE
     assert list(rig.machine.view.reservations) == []
     # F6: once it is complete again, nothing is kept for it any more.
-    assert rig.machine.view.reserved_in_queue("default") == {}
+    assert rig.machine.view.usage.reserved.against("default", "") == {}
 
 
 def test_M1_the_table_of_the_plans_is_read_whatever_is_in_it() -> None:

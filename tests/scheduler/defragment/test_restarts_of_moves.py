@@ -75,7 +75,7 @@ class MortalLoop(EmbeddedLoop):
             super()._apply([command])
             assert self.cluster.alarms == []
         assert self.scheduler.view.inconsistencies() == []
-        assert self.scheduler.view.incidents == []
+        assert self.scheduler.view.history.incidents == []
 
 
 def fragmented(seed: int) -> tuple[MortalLoop, MovePlan] | None:

@@ -332,7 +332,7 @@ def test_what_is_reserved_for_the_job_is_its_own() -> None:
     )
     scheduler.handle([], NOW + 700_000_000_000)
     view = scheduler.view
-    reservation = view.reservation_of("default/new")
+    reservation = view.reservations.of("default/new")
     assert reservation is not None
     assert reservation.chip_count == 16
     answer = why(view, "new")

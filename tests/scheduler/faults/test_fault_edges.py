@@ -202,12 +202,12 @@ def test_no_reservation_stays_on_a_node_that_is_taken_out_of_use(
     rig.submit("big", chips=8)
     rig.run()
     rig.step(600)
-    kept = rig.machine.view.reservation_of("default/big")
+    kept = rig.machine.view.reservations.of("default/big")
     assert kept is not None
     assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n1"]
     take_out(rig, "n1")
     rig.run()
-    kept = rig.machine.view.reservation_of("default/big")
+    kept = rig.machine.view.reservations.of("default/big")
     assert kept is not None
     assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n2"]
 

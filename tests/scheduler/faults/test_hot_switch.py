@@ -372,4 +372,4 @@ def test_F6_a_backup_that_stands_by_does_not_complete_the_job() -> None:
     rig.run()
     rig.gone("train-2")
     rig.run()
-    assert rig.machine.view.reserved_in_queue("capped") == {CHIP: 8}
+    assert rig.machine.view.usage.reserved.against("capped", "") == {CHIP: 8}

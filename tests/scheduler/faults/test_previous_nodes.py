@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.remembered_nodes import RETENTION
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import VcJob
@@ -50,7 +51,7 @@ def test_a_pod_goes_back_to_its_node() -> None:
     lose(rig, "train-1")
     rig.run()
     assert nodes(rig) == before
-    assert rig.machine.view.preferred_nodes == 0
+    assert rig.machine._components.of(PreviousPlacements).preferred == 0
 
 
 def test_a_whole_job_goes_back() -> None:
@@ -68,7 +69,7 @@ def test_without_prefer_previous_node_the_first_of_equal_nodes_is_taken(why: str
     lose(rig, "train-1")
     rig.run()
     assert nodes(rig)["train-1"] == "n1"
-    assert rig.machine.view.preferred_nodes == 0
+    assert rig.machine._components.of(PreviousPlacements).preferred == 0
 
 
 def test_a_taken_node_is_replaced_by_one_that_no_other_rank_had() -> None:
@@ -133,7 +134,7 @@ def test_previous_nodes_are_forgotten_after_three_days(hours: int, places: list[
     running(rig)
     rig.gone("train-0", "train-1")
     rig.step()
-    assert rig.machine.view.preferred_nodes == 1
+    assert rig.machine._components.of(PreviousPlacements).preferred == 1
     assert RETENTION == 72 * 3600 * SECOND
     rig.step(hours * 3600)
     come_back(rig, "train-0", "train-1")
@@ -147,10 +148,10 @@ def test_an_ended_job_is_not_remembered() -> None:
     running(rig, owner=Owner("Job", "train", "uid-of-train"))
     lose(rig, "train-0")
     rig.machine.handle(rig.events[:1], rig.now)
-    assert rig.machine.view.preferred_nodes == 1
+    assert rig.machine._components.of(PreviousPlacements).preferred == 1
     rig.tell(ev.VcJobGone(vcjob.key))
     rig.step()
-    assert rig.machine.view.preferred_nodes == 0
+    assert rig.machine._components.of(PreviousPlacements).preferred == 0
 
 
 def test_s9_a_switch_aware_job_is_rescheduled_by_its_own_rule() -> None:
@@ -160,5 +161,5 @@ def test_s9_a_switch_aware_job_is_rescheduled_by_its_own_rule() -> None:
     assert len(nodes(rig)) == 2
     rig.gone("train-1")
     rig.step()
-    assert rig.machine.view.rescheduling == 1
-    assert rig.machine.view.preferred_nodes == 0
+    assert rig.machine._components.of(PreviousPlacements).rescheduling == 1
+    assert rig.machine._components.of(PreviousPlacements).preferred == 0

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ringwise.framework.gangs.ranks import ranks_of
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.successors import EarlySuccessors
 from ringwise.state.model import Owner, Pod
 from tests.builders.values import pod
@@ -248,7 +249,7 @@ def test_a_pod_without_an_owner_is_not_created_again_and_holds_nothing() -> None
     rig.step()
     rig.gone("web-0")
     rig.step()
-    assert rig.machine.view.rescheduling == 0
+    assert rig.machine._components.of(PreviousPlacements).rescheduling == 0
 
 
 @pytest.mark.parametrize("names", [("web-0", "web-1", "web-2"), ("web-a", "web-b", "web-c")])
@@ -262,12 +263,12 @@ def test_prefer_previous_node_holds_for_every_pod_of_a_replica_set(names: tuple[
     before = [rig.node_of(f"web-{number}") for number in range(3)]
     rig.gone("other", "web-0", "web-1", "web-2")
     rig.step()
-    assert rig.machine.view.preferred_nodes == 1
+    assert rig.machine._components.of(PreviousPlacements).preferred == 1
     for name in names:
         web(rig, name)
     rig.run()
     assert [rig.node_of(name) for name in names] == before
-    assert rig.machine.view.preferred_nodes == 0
+    assert rig.machine._components.of(PreviousPlacements).preferred == 0
 
 
 def test_prefer_previous_node_after_a_restart_knows_the_pods_that_run() -> None:

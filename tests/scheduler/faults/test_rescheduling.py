@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ringwise.messages import events as ev
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import VcJob
 from tests.builders.values import SECOND
@@ -58,8 +59,8 @@ def test_s9_the_node_of_a_lost_pod_is_reserved_and_its_replacement_gets_node_and
     rig.replacement(name)
     rig.run()
     assert rig.by_rank("model") == before
-    assert rig.machine.view.reservation_of("default/model") is None
-    assert rig.machine.view.rescheduling == 0
+    assert rig.machine.view.reservations.of("default/model") is None
+    assert rig.machine._components.of(PreviousPlacements).rescheduling == 0
     rig.run()
     assert rig.places("thief") == {}
 
@@ -165,7 +166,7 @@ def test_s9_a_restarted_job_gets_its_healthy_nodes_back() -> None:
         key: node for key, node in before.items() if key != rank
     }
     assert after[rank] == "n7"
-    assert rig.machine.view.rescheduling == 0
+    assert rig.machine._components.of(PreviousPlacements).rescheduling == 0
 
 
 def test_previous_placements_of_a_deleted_job_are_forgotten() -> None:
@@ -179,7 +180,7 @@ def test_previous_placements_of_a_deleted_job_are_forgotten() -> None:
     rig.tell(ev.VcJobGone("default/model"))
     rig.end("model")
     rig.run()
-    assert rig.machine.view.rescheduling == 0
+    assert rig.machine._components.of(PreviousPlacements).rescheduling == 0
     assert len(list(rig.machine.view.reservations)) == 0
     assert len(rig.places("next")) == 1
 
@@ -189,7 +190,7 @@ def test_pods_that_finish_are_not_lost() -> None:
     model(rig)
     rig.change("model-0", phase="Succeeded")
     rig.run()
-    assert rig.machine.view.rescheduling == 0
+    assert rig.machine._components.of(PreviousPlacements).rescheduling == 0
 
 
 def test_a_failed_pod_that_is_not_deleted_gives_its_rank_to_its_replacement() -> None:

@@ -38,7 +38,7 @@ def running(nodes: int = 5, *, labels: dict[str, str] | None = None, **settings:
 
 
 def kept(rig: Rig) -> Amount:
-    return rig.machine.view.reserved_in_queue("capped").get(CHIP, 0)
+    return rig.machine.view.usage.reserved.against("capped", "").get(CHIP, 0)
 
 
 def lose(rig: Rig, name: str = "train-1") -> None:

@@ -166,14 +166,14 @@ class Drains(RuleBasedStateMachine):
             own = [pod for pod in self.rig.pods.values() if pod.group == job]
             expected[queue] += chips * (pods - sum(pod.node is not None for pod in own))
         view = self.rig.machine.view
-        assert {name: view.reserved_in_queue(name).get(CHIP, 0) for name in CAPS} == expected
+        assert {name: view.usage.reserved.against(name, "").get(CHIP, 0) for name in CAPS} == expected
 
     @invariant()
     def nothing_is_evicted_and_no_limit_is_exceeded(self) -> None:
         assert self.rig.evictions() == []
         view = self.rig.machine.view
         for name, limit in CAPS.items():
-            assert view.used_by_queue(name).get(CHIP, 0) <= limit
+            assert view.usage.used_by_queue(name).get(CHIP, 0) <= limit
 
 
 TestDrains = Drains.TestCase

@@ -9,6 +9,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod, Publish
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.wellknown import VOLCANO_SCHEDULER
@@ -136,7 +137,7 @@ def test_F1_pods_that_went_with_their_job_leave_nothing_behind() -> None:
     new.events = [event for event in new.events if not isinstance(event, ev.VcJobSeen)]
     new.step()
     assert len(list(new.machine.view.reservations)) == 0
-    assert new.machine.view.rescheduling == 0
+    assert new.machine._components.of(PreviousPlacements).rescheduling == 0
 
 
 def test_F1_the_record_comes_before_the_deletions_of_the_same_turn() -> None:

@@ -84,7 +84,7 @@ def test_nothing_is_held_and_the_job_returns(kind: str, how: dict[str, str]) -> 
     rig, before = running(kind)
     left = leave(rig, **how)
     assert list(rig.machine.view.reservations) == []
-    assert rig.machine.view.rescheduling == 0
+    assert rig.machine._components.of(PreviousPlacements).rescheduling == 0
     rig.submit("thief", pods=4, chips=8)
     rig.run()
     assert len(rig.nodes_of("thief")) == 4

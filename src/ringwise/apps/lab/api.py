@@ -418,9 +418,9 @@ class LabServer:
     def _follow(self, _action: str, request: FollowRequest) -> Any:
         """How a plan of moves ended, if it has; virtual time passes until then."""
         live, limit, plan = self.live, request.until, request.name
-        moves = live.view.moves
+        moves = live.view.history.moves
         live.advance_until(lambda: plan in moves.ended, limit)
-        moves = live.view.moves
+        moves = live.view.history.moves
         ended, running = moves.ended.get(plan), moves.plans.get(plan)
         return {
             "now": live.now,

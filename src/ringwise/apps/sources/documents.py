@@ -152,7 +152,7 @@ class ClusterAnswers(ABC):
             "rejected": outcomes.count("rejected"),
             "pods": len(objects.pods),
             "commands": {},
-            "incidents": [str(incident) for incident in objects.view.incidents[-5:]],
+            "incidents": [str(incident) for incident in objects.view.history.incidents[-5:]],
             "alarms": [],
         }
 
@@ -489,7 +489,7 @@ FINDERS = {
         has_now=True,
     ),
     "moveplan": Finder(
-        lambda objects: list(objects.view.moves.objects),
+        lambda objects: list(objects.view.history.moves.objects),
         lambda answers, _choice: move_plan_documents(answers.objects.view),
         _move_plan,
         has_now=True,

@@ -163,11 +163,11 @@ class SchedulerAdapter:
             if job.reason is not None and job.waiting_since is not None:
                 waiting[job.reason.code] = waiting.get(job.reason.code, 0) + 1
         observer.pending(waiting)
-        for reason, times in view.job_backoffs.items():
+        for reason, times in view.history.backoffs.items():
             if times > self._job_backoffs.get(reason, 0):
                 observer.job_backoffs(reason, times - self._job_backoffs.get(reason, 0))
                 self._job_backoffs[reason] = times
-        observer.throttled({name: used / SECOND for name, used in view.throttled_namespaces.items()})
+        observer.throttled({name: used / SECOND for name, used in view.history.throttled.items()})
         observer.rescheduling_left_out(view.rescheduling_left_out)
         if view.rescheduling_left_out and not self._left_out:
             _LOG.warning(
@@ -177,10 +177,10 @@ class SchedulerAdapter:
         self._left_out = view.rescheduling_left_out
         self._count_moves(observer)
         self._count_accounts(observer)
-        observer.stale_reports(len(nodes_with_stale_reports(view.cluster, view.now)))
-        drained = before_drain_counts(view.cluster, view.settings, view.now)
+        observer.stale_reports(len(nodes_with_stale_reports(view.cluster, view.history.now)))
+        drained = before_drain_counts(view.cluster, view.settings, view.history.now)
         chips_of_resource = chips_of_heads(view)
-        by_resource = chip_counts(view.cluster, view.now)
+        by_resource = chip_counts(view.cluster, view.history.now)
         observer.resources(by_resource)
         for resource, counts in by_resource.items():
             observer.chips(resource, counts.pop("chips"), counts, drained.get(resource, 0))
@@ -192,8 +192,8 @@ class SchedulerAdapter:
 
     def _count_accounts(self, observer: Metrics) -> None:
         view = self.scheduler.view
-        for queue, total in view.accounts.items():
-            now = total.until(view.now)
+        for queue, total in view.history.accounts.items():
+            now = total.until(view.history.now)
             before = self._accounts.get(queue, QueueTotal())
             observer.accounts(
                 queue,
@@ -210,7 +210,7 @@ class SchedulerAdapter:
             self._accounts[queue] = now
 
     def _count_moves(self, observer: Metrics) -> None:
-        counts = self.scheduler.view.moves.counts
+        counts = self.scheduler.view.history.moves.counts
         now = {"planned": counts.accepted, "done": counts.done, "failed": counts.failed}
         more = {outcome: number - self._moves.get(outcome, 0) for outcome, number in now.items()}
         if any(more.values()):

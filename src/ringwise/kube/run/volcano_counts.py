@@ -107,7 +107,7 @@ class VolcanoCounts:
     def count(self) -> None:
         """Update the gauges, with a session that decides nothing."""
         self._count_placed()
-        session = self._view.what_if.open_session(self._view.now)
+        session = self._view.what_if.open_session(self._view.history.now)
         try:
             self._metrics.missing_pods.replace(_missing_pods(session))
             self._metrics.job_share.replace(_job_shares(session))

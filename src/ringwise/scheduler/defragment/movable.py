@@ -19,7 +19,6 @@ from ringwise.framework.job import Job
 from ringwise.framework.selectors import all_hold
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.cluster_reader import PodPlacement
 from ringwise.scheduler.defragment.reasons import (
     BEING_RESCHEDULED,
     BUDGET_FORBIDS_MOVE,
@@ -35,6 +34,7 @@ from ringwise.scheduler.defragment.reasons import (
     TIED_TO_NODE,
 )
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.cluster import PodRecord
 from ringwise.state.failures import NO_OP_ACTIONS
 from ringwise.state.job_rules import ANY
 from ringwise.state.model import Pod, Queue, Requirement
@@ -174,7 +174,7 @@ def _rescheduled(view: SchedulerView, job: Job) -> Reason | None:
         or job.terminating
         or job.backups
         or view.reserved_quota_of(key)[0]
-        or view.reservation_of(key) is not None
+        or view.reservations.of(key) is not None
     )
     return BEING_RESCHEDULED(job=job.full_name) if busy else None
 
@@ -197,7 +197,7 @@ def _incomplete(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason 
     return NOT_COMPLETE(job=job.full_name, why=why) if why else None
 
 
-def _is_settled(record: PodPlacement, pod: Pod) -> bool:
+def _is_settled(record: PodRecord, pod: Pod) -> bool:
     """Whether the pod is bound, and its chips are known."""
     return pod.node is not None and record.chips.bit_count() == pod.cls.chips and not record.doubtful
 

@@ -335,7 +335,7 @@ class _Search:
     def _no_plan_needed(self) -> Reason | None:
         """The cheap tests first: what keeps the job waiting, and whether enough chips are free."""
         job, session = self._job, self._session
-        for live in self._view.moves.plans.values():
+        for live in self._view.history.moves.plans.values():
             if live.plan.job == job.key and not live.failed:
                 return MOVES_UNDER_WAY(job=job.full_name, moved=len(live.plan.moved_jobs))
         if job.places:

@@ -9,13 +9,13 @@ from ringwise.durations import duration_text, time_text
 from ringwise.framework.gangs.visible_devices import ALLOWED, STRICT
 from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_SET
 from ringwise.grammar import agrees, counted
-from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.explain.part_checks import part_findings
 from ringwise.scheduler.node_states import stale_reports
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.allocation_modes import NO_CHIPS
-from ringwise.state.fleet import HOSTS
+from ringwise.state.cluster import double_claims
+from ringwise.state.fleet import HOSTS, Fleet
 from ringwise.state.model import DYNAMIC, SOFT
 from ringwise.state.part_requests import requested
 from ringwise.state.reasons import UNSTABLE_NODE
@@ -32,7 +32,7 @@ _NAMED_ENTRIES = 10
 
 
 def chip_findings(view: SchedulerView) -> Iterator[Finding]:
-    for node, resource, chip, pods in view.double_claims():
+    for node, resource, chip, pods in double_claims(view.cluster):
         yield Finding(
             ERROR,
             "chip-held-twice",
@@ -130,7 +130,7 @@ def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
             )
 
 
-def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Finding]:
+def _fleet(view: SchedulerView, resource: str, fleet: Fleet) -> Iterator[Finding]:
     state = view.cluster
     assumed: list[str] = []
     for number in state.existing_nodes():
@@ -155,7 +155,7 @@ def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Fin
         )
 
 
-def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) -> Iterator[Finding]:
+def _holders(view: SchedulerView, resource: str, fleet: Fleet, number: int) -> Iterator[Finding]:
     name = view.cluster.names[number]
     for pod, chips in sorted(fleet.unknown_holders.get(number, {}).items()):
         yield Finding(
@@ -335,7 +335,7 @@ def _names(resource: str, chips: int) -> str:
     return chip_names(resource, chips_of(chips))
 
 
-def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) -> Iterator[Finding]:
+def _views(view: SchedulerView, resource: str, fleet: Fleet, number: int) -> Iterator[Finding]:
     """Free by Kubernetes' count, by the report, and by the scheduler's state."""
     name = view.cluster.names[number]
     closed = fleet.closed[number]

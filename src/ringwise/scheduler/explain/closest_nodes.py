@@ -22,8 +22,8 @@ from ringwise.plugins.nodegroup.reasons import (
 from ringwise.plugins.predicates.reasons import AFFINITY_MISMATCH, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.fleet import Fleet
 from ringwise.state.model import PRE_SEPARATE_LEVEL, Pod
 from ringwise.state.reasons import NODE_OFFERS_NO_CHIPS, OTHER_MODE
 from ringwise.topology.chips import chips_of
@@ -163,7 +163,7 @@ class _MissingChips:
         self._request = request
         self._cache: dict[tuple[int, int, int], tuple[int, int | None] | None] = {}
 
-    def of(self, fleet: ChipTable, node: int, usable: int) -> tuple[int, int | None] | None:
+    def of(self, fleet: Fleet, node: int, usable: int) -> tuple[int, int | None] | None:
         faulty = fleet.unhealthy[node] | fleet.recovering[node] | fleet.isolated[node]
         faulty |= fleet.pre_separated[node]
         key = (usable, fleet.listed[node], faulty)

@@ -187,7 +187,7 @@ def _configuration(view: SchedulerView) -> Iterator[Finding]:
             "`ringwise config check FILE` shows what each line does",
         )
     yield from _users(view)
-    missing = view.missing_chip_plugins
+    missing = view.what_if.sessions.missing_chip_plugins
     if not missing:
         return
     offered = any(node.chips_allocatable for node in view.cluster.nodes if node)
@@ -248,7 +248,7 @@ def unread_finding(key: str, problem: str) -> Finding:
 
 
 def _throttled(view: SchedulerView) -> Iterator[Finding]:
-    for namespace, used in view.throttled_namespaces.items():
+    for namespace, used in view.history.throttled.items():
         yield Finding(
             WARNING,
             "namespace-throttled",
@@ -367,15 +367,15 @@ def _addresses(view: SchedulerView) -> Iterator[Finding]:
 def _switches(view: SchedulerView) -> Iterator[Finding]:
     state, resolved = view.cluster, view.switches()
     problems: list[Reason] = []
-    if view.topology_problem is not None:
-        problems.append(view.topology_problem)
+    if view.topology.topology_problem is not None:
+        problems.append(view.topology.topology_problem)
     for problem in resolved.problems if resolved is not None else ():
         if problem not in problems:
             problems.append(problem)
     for problem in problems:
-        fatal = problem == view.topology_problem
+        fatal = problem == view.topology.topology_problem
         yield of_reason(ERROR if fatal else WARNING, "ConfigMap basic-tor-node-cm", problem)
-    if resolved is None or view.topology_problem is not None:
+    if resolved is None or view.topology.topology_problem is not None:
         return
     outside = [
         state.names[number]
@@ -502,7 +502,7 @@ def _limits(view: SchedulerView) -> Iterator[Finding]:
 
 
 def _move_plans(view: SchedulerView) -> Iterator[Finding]:
-    for name, state in view.moves.states.items():
+    for name, state in view.history.moves.states.items():
         if state.problem is not None:
             yield Finding(
                 WARNING,
@@ -537,7 +537,7 @@ def _static_vnpus(view: SchedulerView) -> Iterator[Finding]:
 
 
 def _queues(view: SchedulerView) -> Iterator[Finding]:
-    queues, total = view.queues, view.capacity()
+    queues, total = view.queues, view.what_if.sessions.capacity()
     promised: dict[str, int] = {}
     for queue in queues.values():
         where = f"queue {queue.name}"
@@ -617,6 +617,6 @@ def _refused(job: Job) -> bool:
 
 
 def _incidents(view: SchedulerView) -> Iterator[Finding]:
-    for incident in view.incidents[-_INCIDENTS:]:
+    for incident in view.history.incidents[-_INCIDENTS:]:
         where = incident.where + (f", job {incident.job}" if incident.job else "")
         yield Finding(ERROR, "incident", where, incident.error, "report it; RINGWISE_DEBUG=1 shows more")

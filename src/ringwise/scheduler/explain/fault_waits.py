@@ -200,7 +200,7 @@ def _clock(
 
 def _held(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     """S9."""
-    reservation = view.reservation_of(job.key)
+    reservation = view.reservations.of(job.key)
     if reservation is None or reservation.why != WHY or reservation.expires is None:
         return
     names = sorted((view.cluster.names[node] for node in reservation.nodes), key=natural_key)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from ringwise.durations import SECOND
 from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
+from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
@@ -48,10 +49,10 @@ from ringwise.plugins.predicates.reasons import (
 )
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
-from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.defragment.live_plan import LivePlan
 from ringwise.scheduler.explain.what_if import NO_JOB, waits_for_one_more
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.cluster import ClusterState
 from ringwise.topology.chips import chips_of, mask_of
 
 #: Pods that may be placed or released in one direction; an attempt counts like some of them. What starts
@@ -99,7 +100,7 @@ def forecast(view: SchedulerView, now: int, until: Job | None = None) -> dict[st
             waiting.append(job)
     if waiting:
         result.update(_played(view, now, waiting, until))
-    for live in view.moves.plans.values():
+    for live in view.history.moves.plans.values():
         if live.plan.job in result and not live.failed:
             result[live.plan.job] = _start_by_plan(view, live, now)
     return result
@@ -107,7 +108,7 @@ def forecast(view: SchedulerView, now: int, until: Job | None = None) -> dict[st
 
 def planned_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | None:
     """M1: when it starts by the plan of moves that is carried out for it; None: there is none."""
-    for live in view.moves.plans.values():
+    for live in view.history.moves.plans.values():
         if live.plan.job == job.key and not live.failed:
             return _start_by_plan(view, live, now)
     return None
@@ -134,8 +135,8 @@ def waits(view: SchedulerView, job: Job) -> bool:
 
 def is_evicting(view: SchedulerView, job: Job) -> bool:
     """Until the pods that are evicted for it are gone, they are what the job waits for."""
-    reservation = view.reservation_of(job.key)
-    return reservation is not None and reservation.evicting and bool(view.awaited_pods(reservation))
+    reservation = view.reservations.of(job.key)
+    return reservation is not None and reservation.evicting and bool(awaited_pods(view.cluster, reservation))
 
 
 def _waits_for_more(view: SchedulerView, job: Job) -> str | None:
@@ -275,7 +276,7 @@ def _suppose_moves(view: SchedulerView, now: int, supposed: ExitStack) -> Collec
     Pods that are gone already wait, and get their places when the queues are played.
     """
     state, began = view.cluster, set()
-    for live in view.moves.plans.values():
+    for live in view.history.moves.plans.values():
         leaving = {uid: pod for _, uid, pod in live.moving_pods() if not pod.gone and uid in state.pods}
         if live.failed or not leaving:
             continue
@@ -292,7 +293,7 @@ def _suppose_moves(view: SchedulerView, now: int, supposed: ExitStack) -> Collec
     return began
 
 
-def _is_free(state: ClusterReader, wanted: Allocation) -> bool:
+def _is_free(state: ClusterState, wanted: Allocation) -> bool:
     fleet = state.fleets.get(wanted.pod.cls.resource or "")
     return not wanted.chips or (fleet is not None and not fleet.held[wanted.node] & mask_of(wanted.chips))
 

@@ -338,7 +338,7 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
         return
     queue = view.queues.get(job.queue)
     if queue is not None:
-        used, held = view.used_by_queue(queue.name), view.reserved_against(job)
+        used, held = view.usage.used_by_queue(queue.name), view.usage.reserved.against(job.queue, job.key)
         if reason.code == QUEUE_SHARE_KEPT.code:
             until = view.reserved_quota_until(queue.name)
             latest = "" if until is None else f", in {duration_text(until - search.now)} at the latest"

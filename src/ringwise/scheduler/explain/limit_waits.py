@@ -40,7 +40,7 @@ _TRIED = 8
 
 def _users(view: SchedulerView, scope: Scope, resource: str) -> list[tuple[Job, Amount]]:
     """The running jobs that count for it, with what they use of a resource."""
-    holdings = view.holdings
+    holdings = view.usage.holdings
     users = [
         (job, amounts.get(resource, 0))
         for (key, queue), (_, amounts) in holdings.held.items()
@@ -56,7 +56,7 @@ def _counts(scope: Scope, key: str, queue: str, user: str) -> bool:
 
 def _waiters(view: SchedulerView, scope: Scope) -> list[Job]:
     """The waiting jobs that count for it."""
-    users, table = view.holdings.users, view.limits
+    users, table = view.usage.holdings.users, view.limits
     jobs = [
         job
         for key, job in view.jobs.items()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringwise.scheduler.cluster_reader import PodPlacement
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.allocation_modes import NO_CHIPS, NodeMode
+from ringwise.state.cluster import PodRecord
 from ringwise.state.model import DYNAMIC, SOFT, STATIC, MountedShare
 from ringwise.state.part_requests import PartBinding, binding_of, mounted_part, requested
 from ringwise.state.reasons import UNKNOWN_PART
@@ -40,7 +40,7 @@ def part_findings(view: SchedulerView) -> Iterator[Finding]:
             yield from _differences(name, resource, mode, record, record.binding, share)
 
 
-def _doubtful(view: SchedulerView, node: str, resource: str, record: PodPlacement) -> Iterator[Finding]:
+def _doubtful(view: SchedulerView, node: str, resource: str, record: PodRecord) -> Iterator[Finding]:
     """N8: a pod of whose share the device plugin has no record."""
     pod = record.pod
     reports = view.cluster.reports.get((node, resource), {}).values()
@@ -60,7 +60,7 @@ def _differences(
     node: str,
     resource: str,
     mode: NodeMode,
-    record: PodPlacement,
+    record: PodRecord,
     bound: PartBinding,
     share: MountedShare | None,
 ) -> Iterator[Finding]:

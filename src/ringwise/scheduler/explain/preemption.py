@@ -51,7 +51,7 @@ def refused_evictions(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     """Jobs that are not evicted now because that was refused, for those that wait for their chips."""
     if job.victims_from is None:
         return
-    waiting = [(key, one) for key, one in view.refused_evictions.items() if one.until > now]
+    waiting = [(key, one) for key, one in view.history.refused_evictions.items() if one.until > now]
     for key, one in sorted(waiting, key=lambda entry: entry[1].until)[:MAX_NAMED]:
         victim = view.jobs.get(key)
         if victim is not None and victim is not job:
@@ -68,7 +68,7 @@ def _left_to_gangpreempt(view: SchedulerView, job: Job) -> bool:
 
 def preemption_of(view: SchedulerView, job: Job, start: ExpectedStart | None, now: int) -> Iterator[str]:
     """By whom it was evicted the last time, what that cost it, and when it is back."""
-    entry = view.preemptions.get(job.key)
+    entry = view.history.preemptions.get(job.key)
     if entry is None:
         return
     word = "preempted" if entry.cause == preempt.NAME else "reclaimed"

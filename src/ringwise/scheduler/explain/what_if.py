@@ -111,7 +111,7 @@ class WhatIf:
         self._state = state
         self._book = book
         self._usage = usage
-        self._sessions = sessions
+        self.sessions = sessions
         #: All objects as events.
         self.current_events = current_events
         #: When jobs are expected to start, as it was found last.
@@ -119,15 +119,7 @@ class WhatIf:
 
     def open_session(self, now: int, pending: Iterable[Job] = ()) -> Session:
         """A session outside any cycle; what it allocates must be discarded."""
-        return self._sessions.open(now, pending)
-
-    @property
-    def missing_chip_plugins(self) -> tuple[str, ...]:
-        return self._sessions.missing_chip_plugins
-
-    def capacity(self) -> Amounts:
-        """What all ready nodes offer together."""
-        return self._sessions.capacity()
+        return self.sessions.open(now, pending)
 
     @contextmanager
     def question(self, labels: Iterable[str] = ()) -> Iterator[None]:
@@ -157,7 +149,7 @@ class WhatIf:
 
     def job_valid(self, job: Job, now: int) -> Reason | None:
         """The answer of the plugins that validate jobs; None when the job is valid."""
-        return self._sessions.open(now).job_valid(job)
+        return self.sessions.open(now).job_valid(job)
 
     def verdict(self, job: Job, now: int, ahead: Iterable[Job] = ()) -> Reason | None:
         """None when the job would start in a cycle now, else the reason. `ahead` are served first."""
@@ -400,9 +392,9 @@ class WhatIf:
                     getattr(state.fleets[resource], name)[number] = value
             state.refresh_node(number)
             self._usage.capacity.clear()
-            self._sessions.capacity()
+            self.sessions.capacity()
 
-        self._sessions.capacity()
+        self.sessions.capacity()
         put(node)
         try:
             yield
@@ -469,7 +461,7 @@ class WhatIf:
     def _usage_without(self, resource: str, node: int, held: int, healed: int) -> Iterator[None]:
         """Inside, the usage does not count the held chips, and the capacity counts the healed ones."""
         state, usage = self._state, self._usage
-        self._sessions.capacity()
+        self.sessions.capacity()
         changes: list[tuple[Amounts, int]] = [(usage.capacity, healed)]
         for uid in state.pods_on[node]:
             placement = state.pods[uid]

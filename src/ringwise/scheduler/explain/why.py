@@ -196,7 +196,7 @@ def explain(
 
 def throttled(view: SchedulerView, job: Job) -> Iterator[str]:
     """Yield a note if the namespace of the job is throttled."""
-    used = view.throttled_namespaces.get(job.namespace)
+    used = view.history.throttled.get(job.namespace)
     if used is None:
         return
     if job.waiting_since is not None or would_be_nodes(view, job.pods.values()):
@@ -205,7 +205,7 @@ def throttled(view: SchedulerView, job: Job) -> Iterator[str]:
 
 def disbelieved_claim(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     """Yield a note if it cannot use reserved chips because a job of its namespace exceeded its duration."""
-    if job.expected is not None and job.started is None and view.has_borrowed:
+    if job.expected is not None and job.started is None and view.reservations.borrowed:
         other = overrun_namespaces(view.what_if.open_session(now)).get(job.namespace)
         if other is not None:
             yield (
@@ -223,14 +223,14 @@ def not_obeyed(view: SchedulerView, job: Job) -> Iterator[str]:
 def moves_of(view: SchedulerView, job: Job) -> Iterator[str]:
     """M1: the plan of moves that it waits for or is a part of; why the last one for it came to nothing."""
     yield from moves_under_way(view, job)
-    last = [one for one in view.moves.ended.values() if job.key in (one.job, *one.moved)]
+    last = [one for one in view.history.moves.ended.values() if job.key in (one.job, *one.moved)]
     if last and last[-1].why and view.has_pending_pods(job):
         yield f"the last moves that it was a part of came to nothing: {last[-1].why}"
 
 
 def moves_under_way(view: SchedulerView, job: Job) -> Iterator[str]:
     """M1: what the plans that are carried out do for it or with it."""
-    for live in view.moves.plans.values():
+    for live in view.history.moves.plans.values():
         names = ", ".join(view.job_name(key) for key in live.plan.moved_jobs[:SHOWN_AHEAD])
         if live.failed:
             continue
@@ -408,7 +408,7 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -
     if not refused:
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         answer.start = _start(view, job, now, reason)
-        reservation = view.reservation_of(job.key)
+        reservation = view.reservations.of(job.key)
         answer.reserved_chips = reservation.chip_count if reservation is not None else 0
     answer.fixes = present.fixes
     answer.omitted += budget.omitted
@@ -572,7 +572,7 @@ def _of_running(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
     if chosen := would_be_nodes(view, job.pods.values()):
         would = would_be_placed(chosen, partly=bool(bound))
         text = would if state is JobState.PENDING else f"{text}; {would}"
-    plan = view.plan_of(job.key)
+    plan = view.history.plans.get(job.key)
     lines = plan.lines if plan is not None else tuple(_groups(locations))
     moved = _moved_for(view, job)
     by_plan = (f"a plan of moves put it there, so that {moved} could start",)
@@ -585,11 +585,11 @@ def _moved_for(view: SchedulerView, job: Job) -> str:
     if job.has_independent_pods and len(job.pods) > 1:
         # Single pods of it move, and the others stay.
         return ""
-    for live in view.moves.plans.values():
+    for live in view.history.moves.plans.values():
         for moving in live.jobs:
             if moving.job == job.key and not live.failed and not any(uid in moving.pods for uid in job.pods):
                 return view.job_name(live.plan.job)
-    for ended in reversed([*view.moves.ended.values()]):
+    for ended in reversed([*view.history.moves.ended.values()]):
         # Pods that were created later were placed without the plan.
         if ended.outcome == DONE and job.key in ended.moved:
             lasting = all(pod.created <= ended.at for pod in job.pods.values())
