@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -20,9 +21,10 @@ from ringwise.embed.loop import Decider, EmbeddedLoop
 from ringwise.embed.objects import TableWatch
 from ringwise.embed.records import events_of
 from ringwise.messages.commands import Command, DeletePod
-from ringwise.messages.events import Event
+from ringwise.messages.events import Event, PodGroupSeen, PodSeen
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.faults.handler import FaultHandler
+from ringwise.state.failures import max_restarts
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
 from ringwise.wellknown import SCHEDULER_NAMES
@@ -171,6 +173,35 @@ def test_F5_which_failed_pods_are_restarted(pods: list[dict[str, Any]], waits: b
     ]
     record = JobRecord.of(job, {member.uid: member for member in members})
     assert restart_answer(record, None, SCHEDULER_NAMES, SECOND) == RestartAnswer(waits=waits)
+
+
+def test_F5_the_controller_waits_for_a_job_that_the_scheduler_restarts() -> None:
+    """What it reads from PodGroup and pods is what the scheduler reads from them."""
+    values = {"fault-scheduling": (None, "off", "force"), "fault-retry-times": (None, "0", "2")}
+    labels = [
+        {key: value for key, value in zip(values, chosen, strict=True) if value is not None}
+        for chosen in product(*values.values())
+    ]
+    scheduler, ours, seen = new_scheduler(), Owner("Job", "train", "uid-train"), list[Event]()
+    records: dict[str, tuple[JobRecord, PodGroup]] = {}
+    for number, (of_group, of_pods) in enumerate(product(labels, labels)):
+        name = f"train-{number}"
+        group = PodGroup("default", name, labels=of_group)
+        members = {
+            f"{name}-{at}": replace(
+                pod(f"{name}-{at}", chips, on="n1", phase="Failed", owner=ours, group=name),
+                # A launcher without chips may lack them.
+                labels=of_pods if chips else {},
+            )
+            for at, chips in enumerate((0, 8))
+        }
+        records[group.key] = JobRecord.of(job_of(), members), group
+        seen += [PodGroupSeen(group), *map(PodSeen, members.values())]
+    scheduler.handle(seen, SECOND)
+    for key, (record, group) in records.items():
+        known = scheduler.view.jobs[key]
+        answer = restart_answer(record, group, SCHEDULER_NAMES, SECOND)
+        assert answer.waits is bool(max_restarts(known.labels, known.annotations)), key
 
 
 def test_F5_a_refusal_that_somebody_else_wrote_does_not_fill_the_status() -> None:

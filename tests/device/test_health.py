@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from ringwise.device.health.levels import LEVELS, chip_is_healthy, network_is_he
 from ringwise.device.health.tracker import FaultTracker
 from ringwise.manifests.text.errors import Findings
 from tests.device.cases import section
+from tests.examples import examples
 
 SECOND = 1000
 HOUR = 3600 * SECOND
@@ -160,6 +162,130 @@ def test_a_release_window_takes_the_level_back_by_itself(before: bool) -> None:
     assert watched.manually_separated() == ("Ascend910-1",)
     watched.forget_expired(49 * HOUR)
     assert watched.manually_separated() == ()
+
+
+#: Two codes of a chip, and one of its network port, that need no handling by themselves.
+CODES = (0x80818200, 0x80818201, LINK_DOWN)
+MANUAL = "ManuallySeparateNPU"
+RULES: dict[str, list[dict[str, Any]]] = {
+    "FaultFrequency": [
+        {
+            "EventId": CODES[:2],
+            "TimeWindow": 60,
+            "Times": 2,
+            "FaultHandling": "RestartNPU",
+            "ReleaseTimeWindow": 60,
+        },
+        {
+            "EventId": CODES[1:2],
+            "TimeWindow": 120,
+            "Times": 3,
+            "FaultHandling": MANUAL,
+            "ReleaseTimeWindow": 90,
+        },
+        {"EventId": CODES[:1], "TimeWindow": 200, "Times": 4, "FaultHandling": MANUAL},
+        {
+            "EventId": CODES[2:],
+            "TimeWindow": 60,
+            "Times": 2,
+            "FaultHandling": "SubHealthFault",
+            "ReleaseTimeWindow": 80,
+        },
+    ],
+    "FaultDuration": [
+        {"EventId": CODES[:1], "FaultTimeout": 20, "RecoverTimeout": 30, "FaultHandling": "PreSeparateNPU"},
+        {"EventId": CODES[1:], "FaultTimeout": 10, "RecoverTimeout": 60, "FaultHandling": "SeparateNPU"},
+    ],
+}
+
+
+class Replayed:
+    """The levels of a chip, found anew from all that happened to it: in seconds, code and what happened."""
+
+    def __init__(self, history: list[tuple[int, int, str]], now: int) -> None:
+        self.active: dict[int, int] = {}
+        self.ended: dict[int, tuple[int, int]] = {}
+        self.given: dict[int, tuple[str, int]] = {}
+        times: dict[int, list[int]] = {code: [] for code in CODES}
+        counted: dict[tuple[int, int], int] = {}
+        for at, code, what in history:
+            if what == "goes" and code in self.active:
+                self.ended[code] = (self.active.pop(code), at)
+            elif what == "released":
+                self.given = {key: given for key, given in self.given.items() if given[0] != MANUAL}
+            elif what == "checked":
+                self.given = {key: given for key, given in self.given.items() if not self._is_over(key, at)}
+            elif what == "once" or (what == "occurs" and code not in self.active):
+                if what == "occurs":
+                    self.active[code] = at
+                    self.ended.pop(code, None)
+                times[code].append(at)
+                for number, rule in enumerate(RULES["FaultFrequency"]):
+                    new = times[code][counted.get((code, number), 0) :]
+                    recent = [one for one in new if one > at - rule["TimeWindow"]]
+                    if code in rule["EventId"] and len(recent) >= rule["Times"]:
+                        counted[code, number] = len(times[code])
+                        level = rule["FaultHandling"]
+                        if worst([level, self.given.get(code, ("NormalNPU", 0))[0]]) == level:
+                            self.given[code] = (level, at)
+        self._now = now
+
+    def _is_over(self, code: int, now: int) -> bool:
+        level, at = self.given[code]
+        rules = [rule for rule in RULES["FaultFrequency"] if code in rule["EventId"]]
+        (after,) = [rule.get("ReleaseTimeWindow") for rule in rules if rule["FaultHandling"] == level]
+        last = max(at, self.ended.get(code, (0, 0))[1])
+        return after is not None and code not in self.active and now - last >= after
+
+    def level(self, codes: tuple[int, ...]) -> str:
+        """Without the levels that the codes have by themselves."""
+        levels = [self.given[code][0] for code in codes if code in self.given]
+        for rule in RULES["FaultDuration"]:
+            for code in set(rule["EventId"]).intersection(codes):
+                since, end = self.ended.get(code, (self.active.get(code, self._now), self._now))
+                lasted, gone = end - since > rule["FaultTimeout"], self._now - end
+                if lasted and (code in self.active or gone < rule["RecoverTimeout"]):
+                    levels.append(rule["FaultHandling"])
+        return worst(levels)
+
+
+@pytest.mark.parametrize("seed", range(examples(80)))
+def test_levels_of_rules_follow_from_all_that_happened(seed: int) -> None:
+    rules = {
+        kind: [{**rule, "EventId": [f"{code:X}" for code in rule["EventId"]]} for rule in written]
+        for kind, written in RULES.items()
+    }
+    watched, rng, now, chip = tracker(**rules), random.Random(seed), 1000, "Ascend910-0"
+    history: list[tuple[int, int, str]] = []
+    for _ in range(150):
+        now += rng.choice((0, 1, 5, 10, 20, 30, 60, 90))
+        code, what = (
+            rng.choice(CODES),
+            rng.choice(("occurs", "occurs", "goes", "once", "released", "checked")),
+        )
+        history.append((now, code, what))
+        match what:
+            case "occurs":
+                watched.occurred(chip, code, now * SECOND)
+            case "goes":
+                watched.recovered(chip, code, now * SECOND)
+            case "once":
+                watched.once(chip, code, now * SECOND)
+            case "released":
+                watched.release(chip)
+            case "checked":
+                watched.forget_expired(now * SECOND)
+        replayed = Replayed(history, now)
+        for found, codes in ((watched.fault, CODES[:2]), (watched.network_fault, CODES[2:])):
+            fault, levels = found(chip, now * SECOND), watched.configuration.levels
+            active = [code for code in replayed.active if code in codes]
+            level = worst([replayed.level(codes), *(levels[code] for code in active)])
+            assert fault.level.removesuffix("NPU").removesuffix("Network") == level.removesuffix("NPU"), (
+                history
+            )
+            assert [int(one, 16) for one in fault.codes] == active
+        separated = any(level == MANUAL for level, _ in replayed.given.values())
+        assert watched.manually_separated() == ((chip,) if separated else ())
 
 
 def test_a_link_that_is_down_for_long_and_its_recovery() -> None:

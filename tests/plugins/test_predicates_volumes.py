@@ -164,6 +164,14 @@ def test_one_pod_alone_uses_a_claim_that_is_for_one_pod() -> None:
     assert allowed(lab, "new-1") == ALL
 
 
+def test_a_claim_that_a_running_pod_of_the_gang_uses_is_free_when_that_pod_ends() -> None:
+    """It is not told to use separate claims: a pod that takes the place of another one waits for its end."""
+    lab = disks("data", pods=2)
+    bound(lab, access_modes=ONE_POD)
+    lab.change("new-0", node="n1", phase="Running")
+    assert set(reasons(lab, "new-1").values()) == {"claim-in-use"}
+
+
 def test_the_other_pods_of_a_job_start_without_the_one_that_waits() -> None:
     lab = disks("data-{}", pods=3)
     claim(lab, "data-0")

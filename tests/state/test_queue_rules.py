@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.state.model import Queue
-from ringwise.state.queue_rules import MAX_LEVELS, children_of, deletion_problem, queue_problems
+from ringwise.state.queue_rules import MAX_LEVELS, QueueTable, children_of, deletion_problem, queue_problems
 from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS
 
 GI = 1 << 30
@@ -127,6 +127,17 @@ def test_a_parent_stays_above_its_children(change: dict[str, dict[str, int]], sa
     assert any(said in problem for problem in problems)
 
 
+@pytest.mark.parametrize("names", [("low", "lower"), ("lower", "low")])
+def test_the_queue_below_with_the_largest_capability_counts(names: tuple[str, str]) -> None:
+    """Where several are above the new capability of their parent."""
+    below = (Queue(name, parent="top", capability=cpu({"low": 7, "lower": 9}[name])) for name in names)
+    queues = table(Queue("top", capability=cpu(10)), *below)
+    for most, allowed in ((8, False), (9, True)):
+        problems = queue_problems(replace(queues["top"], capability=cpu(most)), queues, before=queues["top"])
+        assert (problems == ()) is allowed
+        assert all("that of queue lower below it 9" in problem for problem in problems)
+
+
 def test_only_what_a_change_makes_wrong_is_refused() -> None:
     wrong = Queue("old", guarantee=cpu(5), parent="gone")
     queues = {**KNOWN, "old": wrong}
@@ -177,14 +188,18 @@ ANY_QUEUE = st.builds(
 )
 
 
-@given(st.lists(ANY_QUEUE, max_size=8), ANY_QUEUE)
+@given(st.lists(ANY_QUEUE, max_size=12), ANY_QUEUE)
 def test_queues_that_are_allowed_form_a_tree(known: list[Queue], wanted: Queue) -> None:
-    """Queues that come one by one, each allowed, lead to the root, and children have no more than parents."""
+    """Queues that come and change one by one, each change allowed, lead to the root, and children have no
+    more than parents.
+    """
     queues: dict[str, Queue] = {}
     queue_problems(wanted, table(*known), {"a": 1})
     for queue in (*known, wanted):
-        if queue.name not in queues and not queue_problems(queue, queues):
-            queues[queue.name] = queue
+        before = queues.get(queue.name)
+        changed = queue if before is None else replace(queue, parent=before.parent)
+        if not queue_problems(changed, queues, before=before):
+            queues[queue.name] = changed
     for name, queue in queues.items():
         steps = 0
         upper = queue
@@ -197,3 +212,6 @@ def test_queues_that_are_allowed_form_a_tree(known: list[Queue], wanted: Queue) 
             for resource in ("cpu", "memory"):
                 total = sum(getattr(queues[child], field).get(resource, 0) for child in below)
                 assert total <= getattr(queue, field).get(resource, 0) or not below
+        for above in QueueTable(queues, queue).above(queue):
+            for resource, most in above.limits.items():
+                assert queue.limits.get(resource, 0) <= most

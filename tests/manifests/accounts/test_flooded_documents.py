@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from ringwise.manifests.accounts import ledger as ledger_module
-from ringwise.manifests.accounts.document import MAX_BYTES, read_document
-from ringwise.manifests.accounts.fitting import share_of
+from ringwise.manifests.accounts.document import (
+    FORMAT,
+    MAX_BYTES,
+    VERSION,
+    AccountDocument,
+    JobAccount,
+    OpenHold,
+    OpenWait,
+    account_text,
+    read_document,
+    size_of,
+)
+from ringwise.manifests.accounts.fitting import fitted_text, share_of
 from ringwise.manifests.accounts.ledger import day_of
 from ringwise.messages.accounting import (
     AccountClosed,
@@ -165,6 +178,32 @@ def test_what_is_merged_is_counted_once_by_the_next_leader_and_at_midnight(
     assert amounts(rows(kept, 1)["flood"]) == (small * bool(held) * span, small * bool(waited) * span)
     if is_open:
         assert amounts(rows(kept)["flood"]) == (small * bool(held) * 100, small * bool(waited) * 100)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_jobs_that_never_ran_are_merged_before_those_that_ran_and_those_that_run_last(order: int) -> None:
+    """Of the first ones the next leader reads from their objects since when they wait."""
+    kinds: list[dict[str, Any]] = [
+        {},
+        {"ran": True},
+        {"holds": [OpenHold("default", "910-x8", 8, START, ["p"])]},
+    ]
+    accounts = [
+        JobAccount(
+            "flood", f"job-{kind}-{at:03}", f"uid-{kind}-{at:03}", waits=OpenWait("default", START), **what
+        )
+        for kind, what in enumerate(kinds)
+        for at in range(100)
+    ][::order]
+    texts = [(one, account_text(one)) for one in accounts]
+    sizes = [sum(size_of(text) for one, text in texts if f"-{kind}-" in one.uid) for kind in range(3)]
+    for kept in (1, 2):
+        room = sum(sizes[kept:]) + sizes[kept - 1] // 2
+        document = AccountDocument(FORMAT, VERSION, day_of(START), START)
+        text = fitted_text(document, texts, START, room * 10 // 9)
+        named = Counter(one.uid[:5] for one in read_document(text).jobs if one.uid)
+        assert 0 < named[f"uid-{kept - 1}"] < 60, "merged first"
+        assert {kind for kind in range(3) if named[f"uid-{kind}"] == 100} == set(range(kept, 3))
 
 
 def test_a_merged_job_that_starts_is_counted_from_its_beginning_once(small: int) -> None:
