@@ -86,7 +86,7 @@ def test_an_expectation_that_does_not_hold_fails_the_drill(
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "must have one document, got 0"),
+        ("", "is empty; must have one document"),
         ("drill: [", "line 2: invalid YAML"),
         ("steps: []", "line 1: drill: Required value"),
         ("drill: x", "line 1: steps: Required value"),

@@ -12,6 +12,7 @@ from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.errors import DocumentError
+from ringwise.manifests.text.sources import read_file
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog
 
@@ -32,12 +33,10 @@ def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Confi
 
     try:
         if path is not None:
-            configuration = read_user_configuration(path.read_bytes(), str(path))
+            configuration = read_user_configuration(read_file(path), str(path))
         else:
             assert source is not None
             configuration = read_user_configuration(*source)
-    except OSError as error:
-        raise stop(f"{path}: {error.strerror or error}") from None
     except DocumentError as error:
         raise stop(error) from None
     for warning in configuration.warnings:

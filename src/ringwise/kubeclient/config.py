@@ -23,7 +23,7 @@ from ringwise.kubeclient.credentials import (
     KubeConfigError,
     TokenFile,
 )
-from ringwise.manifests.text.errors import one_line, shown
+from ringwise.manifests.text.errors import ManifestError, one_line, shown
 from ringwise.records import dataclass
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -228,18 +228,14 @@ def _parsed(path: Path) -> _KubeConfig:
             # Usually JSON. YAML is read by another parser, which is imported only where it is needed.
             with suppress(msgspec.DecodeError):
                 return msgspec.json.decode(text, type=_KubeConfig)
-        return _parsed_yaml(path, text)
+        from ringwise.manifests.text.yaml_stream import YamlStream
+
+        documents = [one.value for one in YamlStream(str(path), text.encode()).values()]
+        return msgspec.convert(documents[0] if documents else {}, _KubeConfig)
     except (msgspec.ValidationError, RecursionError) as problem:
         raise KubeConfigError(one_line(f"{path}: {problem}")) from None
-
-
-def _parsed_yaml(path: Path, text: str) -> _KubeConfig:
-    import yaml
-
-    try:
-        return msgspec.convert(yaml.safe_load(text) or {}, _KubeConfig)
-    except yaml.YAMLError as problem:
-        raise KubeConfigError(one_line(f"{path}: is not YAML: {problem}")) from None
+    except ManifestError as problem:
+        raise KubeConfigError(str(problem)) from None
 
 
 def _text(path: Path) -> str:

@@ -166,7 +166,7 @@ class Kind(Generic[Value]):
     event_type: type[ev.Event]
     gone: type[ev.Event] | None
     #: What they are made of.
-    gone_with: Callable[[Value], tuple[Any, ...]] = lambda value: ()
+    gone_with: Callable[[Any], tuple[Any, ...]] = lambda value: (value.name,)
     event_fields: Callable[[Value], tuple[Any, ...]] = lambda value: (value,)
     watched_by: tuple[Watcher, ...] = (Watcher.SCHEDULER,)
     #: Only where PodGroups are created for pods whose owner creates none.
@@ -182,7 +182,7 @@ class Kind(Generic[Value]):
     watches: tuple[Watch, ...] = (Watch(),)
     #: The API server may not know the kind, where its CRD is not installed.
     optional: bool = False
-    #: Where it may not be read the others go on without it.
+    #: Where it may not be read, or is not known, the others go on without it.
     dispensable: bool = False
     #: Whether files and labs have it, and its key in a lab where it is not what a deletion is made of.
     stored: bool = True
@@ -257,7 +257,6 @@ KINDS: tuple[Kind[Any], ...] = (
         NODES,
         ev.NodeSeen,
         ev.NodeGone,
-        lambda node: (node.name,),
         watched_by=_DISCOVERED,
         reader=_reader(NodeWire, node_from_wire),
     ),
@@ -301,7 +300,6 @@ KINDS: tuple[Kind[Any], ...] = (
         ISOLATIONS,
         ev.IsolationSeen,
         ev.IsolationGone,
-        lambda isolation: (isolation.name,),
         reader=_reader(CustomResourceWire, isolation_from_wire),
         optional=True,
     ),
@@ -310,7 +308,6 @@ KINDS: tuple[Kind[Any], ...] = (
         NODE_RESERVATIONS,
         ev.NodeReservationSeen,
         ev.NodeReservationGone,
-        lambda reservation: (reservation.name,),
         reader=_reader(CustomResourceWire, node_reservation_from_wire),
         optional=True,
     ),
@@ -328,7 +325,6 @@ KINDS: tuple[Kind[Any], ...] = (
         USAGE_LIMITS,
         ev.UsageLimitSeen,
         ev.UsageLimitGone,
-        lambda limit: (limit.name,),
         reader=_reader(CustomResourceWire, usage_limit_from_wire),
         optional=True,
     ),
@@ -350,7 +346,6 @@ KINDS: tuple[Kind[Any], ...] = (
         QUEUES,
         ev.QueueSeen,
         ev.QueueGone,
-        lambda queue: (queue.name,),
         watched_by=_ALL,
         reader=_reader(QueueWire, queue_from_wire),
         optional=True,
@@ -360,7 +355,6 @@ KINDS: tuple[Kind[Any], ...] = (
         ApiResource("v1", "Namespace", "namespaces", namespaced=False),
         ev.NamespaceSeen,
         ev.NamespaceGone,
-        lambda namespace: (namespace.name,),
         reader=_reader(NamespaceWire, namespace_from_wire),
         optional=True,
     ),
@@ -369,10 +363,8 @@ KINDS: tuple[Kind[Any], ...] = (
         HYPER_NODES,
         ev.HyperNodeSeen,
         ev.HyperNodeGone,
-        lambda hyper_node: (hyper_node.name,),
         watched_by=_DISCOVERED,
         reader=_reader(HyperNodeWire, hyper_node_from_wire),
-        optional=True,
         dispensable=True,
     ),
     Kind(
@@ -380,9 +372,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ApiResource(STORAGE_API, "StorageClass", "storageclasses", namespaced=False),
         ev.StorageClassSeen,
         ev.StorageClassGone,
-        lambda storage_class: (storage_class.name,),
         reader=_reader(StorageClassWire, storage_class_from_wire),
-        optional=True,
         dispensable=True,
     ),
     Kind(
@@ -390,9 +380,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ApiResource(STORAGE_API, "CSINode", "csinodes", namespaced=False),
         ev.CsiNodeSeen,
         ev.CsiNodeGone,
-        lambda csi_node: (csi_node.name,),
         reader=_reader(CsiNodeWire, csi_node_from_wire),
-        optional=True,
         dispensable=True,
     ),
     Kind(
@@ -400,9 +388,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ApiResource(STORAGE_API, "CSIDriver", "csidrivers", namespaced=False),
         ev.CsiDriverSeen,
         ev.CsiDriverGone,
-        lambda driver: (driver.name,),
         reader=_reader(CsiDriverWire, csi_driver_from_wire),
-        optional=True,
         dispensable=True,
     ),
     Kind(
@@ -412,7 +398,6 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.StorageCapacityGone,
         lambda capacity: (capacity.namespace, capacity.name),
         reader=_reader(StorageCapacityWire, storage_capacity_from_wire),
-        optional=True,
         dispensable=True,
     ),
     Kind(
@@ -420,9 +405,7 @@ KINDS: tuple[Kind[Any], ...] = (
         VOLUMES,
         ev.VolumeSeen,
         ev.VolumeGone,
-        lambda volume: (volume.name,),
         reader=_reader(PersistentVolumeWire, volume_from_wire),
-        optional=True,
         dispensable=True,
     ),
     Kind(
@@ -432,7 +415,6 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.ClaimGone,
         lambda claim: (claim.key,),
         reader=_reader(ClaimWire, claim_from_wire),
-        optional=True,
         dispensable=True,
     ),
     Kind(
@@ -440,7 +422,6 @@ KINDS: tuple[Kind[Any], ...] = (
         ApiResource(PRIORITY_API, "PriorityClass", "priorityclasses", namespaced=False),
         ev.PriorityClassSeen,
         ev.PriorityClassGone,
-        lambda priority: (priority.name,),
         watched_by=_BOTH,
         reader=_reader(PriorityClassWire, priority_class_from_wire),
     ),

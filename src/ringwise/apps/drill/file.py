@@ -14,8 +14,9 @@ from ringwise.apps.lab.faults import KINDS as FAULT_KINDS
 from ringwise.apps.lab.faults import REPORT_KINDS
 from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
 from ringwise.manifests.text.checking import checked, one_of
-from ringwise.manifests.text.errors import DocumentError, Findings, ManifestError
-from ringwise.manifests.text.yaml_stream import MAX_BYTES, read_yaml
+from ringwise.manifests.text.errors import Findings, document_error
+from ringwise.manifests.text.sources import read_file
+from ringwise.manifests.text.yaml_stream import MAX_BYTES, read_map
 from ringwise.records import dataclass
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import ASCEND910
@@ -269,7 +270,7 @@ def read_drill(path: Path) -> Drill:
     """Raises DocumentError."""
     value, issues = read_document(path)
     top = checked(value, _File, "", issues, _value)
-    written = value.get("steps") if isinstance(value, dict) else None
+    written = value.get("steps")
     steps: list[DrillStep | None] = []
     if isinstance(written, list) and len(written) <= MAX_STEPS:
         steps = [_step(one, f"steps[{at}]", issues) for at, one in enumerate(written)]
@@ -278,17 +279,12 @@ def read_drill(path: Path) -> Drill:
     return Drill(path, top.drill, top.cluster, top.settings, tuple(step for step in steps if step))
 
 
-def read_document(path: Path) -> tuple[Any, Findings]:
+def read_document(path: Path) -> tuple[dict[str, Any], Findings]:
     """The only document of a file, and where its errors are collected. Raises DocumentError."""
-    try:
-        with path.open("rb") as file:
-            documents = read_yaml(file.read(MAX_BYTES + 1), str(path))
-    except OSError as problem:
-        why = (problem.strerror or str(problem)).lower()
-        raise DocumentError([ManifestError(str(path), "", f"cannot be read: {why}")]) from None
-    if len(documents) != 1:
-        raise DocumentError([ManifestError(str(path), "", f"must have one document, got {len(documents)}")])
-    return documents[0].value, Findings(str(path), documents[0].line_of)
+    document = read_map(read_file(path, MAX_BYTES), str(path))
+    if document is None:
+        raise document_error(str(path), "is empty; must have one document")
+    return document.value, Findings(str(path), document.line_of)
 
 
 def _step(value: object, place: str, issues: Findings) -> DrillStep | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.inputs import load_configuration
 from ringwise.cli.output import configuration_option, output_option, stop
 from ringwise.cli.query.queries import show
 from ringwise.grammar import quoted
@@ -153,7 +154,7 @@ def _plan(file: Path, options: dict[str, Any]) -> Plan:
     from ringwise.apps.simulate.file import read_plan
     from ringwise.manifests.text.errors import DocumentError
 
-    configuration = _configuration(options["config"])
+    configuration = load_configuration(options["config"])
     if not _is_drill(file):
         return _plan_of_trace(file, configuration, options)
     flags = [name for name in _OF_TRACES if options[name]]
@@ -237,22 +238,6 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
             raise stop(f"ringwise: {option}: invalid value {quoted(text)}: expected NAME=VALUE")
         result[name.strip()] = value.strip()
     return result
-
-
-def _configuration(path: Path | None) -> Configuration:
-    from ringwise.scheduler.defaults import default_configuration
-
-    if path is None:
-        return default_configuration()
-    from ringwise.apps.extensions import read_user_configuration
-    from ringwise.manifests.text.errors import DocumentError
-
-    try:
-        return read_user_configuration(path.read_bytes(), str(path))
-    except OSError as error:
-        raise stop(f"{path}: {error.strerror or error}") from None
-    except DocumentError as error:
-        raise stop(*error.errors) from None
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from ringwise.cli.output import complain, output_option, stop
 from ringwise.cli.query.queries import ask, show, source_options
 from ringwise.manifests.config_maps.switch_lists import render_tor_configmap, topology_from_list
 from ringwise.manifests.config_maps.switches import DOUBLE_LAYER, SINGLE_LAYER, tor_config_map
-from ringwise.manifests.text.errors import ManifestError, one_line
+from ringwise.manifests.text.errors import DocumentError, ManifestError, document_error, one_line
+from ringwise.manifests.text.sources import read_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +64,7 @@ def import_list(file: str, nodes_per_switch: int | None, level: str, output: str
             nodes_per_switch,
             single_layer=level == SINGLE_LAYER,
         )
-    except ManifestError as error:
+    except (DocumentError, ManifestError) as error:
         raise stop(error) from None
     if made.problems:
         raise stop(*(one_line(problem.message) for problem in made.problems))
@@ -74,14 +75,11 @@ def import_list(file: str, nodes_per_switch: int | None, level: str, output: str
 
 
 def _text_of(file: str) -> str:
+    data = sys.stdin.buffer.read() if file == "-" else read_file(Path(file))
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return data.decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise ManifestError(file, "", f"is not UTF-8 text: {problem.reason}") from None
-    except OSError as problem:
-        cause = (problem.strerror or str(problem)).lower()
-        raise ManifestError(file, "", f"cannot be read: {cause}") from None
+        raise document_error(file, f"is not UTF-8 text: {problem.reason}") from None
 
 
 @topology.command("show")

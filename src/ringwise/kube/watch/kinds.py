@@ -67,7 +67,7 @@ class WatchTarget:
             Resource(*kind.resource),
             watch.namespace,
             watch.params,
-            kind.optional,
+            kind.optional or kind.dispensable,
             kind.dispensable,
             watch.parts_move,
             watch.name,

@@ -13,7 +13,14 @@ from msgspec import Meta
 
 from ringwise.grammar import counted
 from ringwise.manifests.text.checking import checked, must_be_one_of
-from ringwise.manifests.text.errors import MAX_COUNT, DocumentError, Findings, ManifestError
+from ringwise.manifests.text.errors import (
+    MAX_COUNT,
+    DocumentError,
+    Findings,
+    ManifestError,
+    document_error,
+)
+from ringwise.manifests.text.sources import read_file
 from ringwise.topology.board import Board, RuleParameter, Table
 from ringwise.topology.boards import BoardCatalog, BoardError
 from ringwise.topology.counts import parse_counts
@@ -81,15 +88,11 @@ def _value(kind: type, value: object) -> object:
 
 def load_board(path: Path | str) -> Board:
     """The board in a profile file. Raises DocumentError."""
-    path, file = Path(path), str(path)
+    data, file = read_file(Path(path), MAX_FILE_BYTES), str(path)
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise _error(file, f"is larger than {MAX_FILE_BYTES // 1024} KiB")
-        return parse_board(path.read_bytes().decode("utf-8"), file)
-    except OSError as error:
-        raise _error(file, f"cannot be read: {error.strerror or error}") from None
+        return parse_board(data.decode("utf-8"), file)
     except UnicodeDecodeError as error:
-        raise _error(file, f"is not UTF-8 text (byte {error.start})") from None
+        raise document_error(file, f"is not UTF-8 text (byte {error.start})") from None
 
 
 def parse_board(text: str, file: str) -> Board:
@@ -97,16 +100,12 @@ def parse_board(text: str, file: str) -> Board:
     try:
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _error(file, f"is not valid TOML: {error}") from None
+        raise document_error(file, f"is not valid TOML: {error}") from None
     issues = Findings(file)
     board = _board(values, issues)
     if board is None or issues.errors:
         raise DocumentError(issues.errors)
     return board
-
-
-def _error(file: str, message: str) -> DocumentError:
-    return DocumentError([ManifestError(file, "", message)])
 
 
 @cache

@@ -14,10 +14,11 @@ from ringwise.manifests.text.errors import (
     DocumentError,
     Findings,
     ManifestError,
+    document_error,
     invalid,
     shown,
 )
-from ringwise.manifests.text.yaml_stream import YamlFile, read_yaml
+from ringwise.manifests.text.yaml_stream import YamlFile, read_map, read_yaml
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import (
@@ -104,22 +105,22 @@ class SettingsFile:
         if len(self.schedulers) != 1:
             raise self._not_one()
         text = self.schedulers[0]
-        result = open_text(text.text, text.origin, text.first_line)
+        result = read_map(text.text, text.origin, text.first_line)
         if result is None:
-            raise _error(text.origin, "is empty; must be one scheduler configuration", text.line)
+            raise document_error(text.origin, "is empty; must be one scheduler configuration", text.line)
         return result
 
     def _not_one(self) -> DocumentError:
         if self.schedulers:
             lines = ", ".join(str(one.line) for one in self.schedulers)
             count = len(self.schedulers)
-            return _error(self.origin, f"has {count} configurations (lines {lines}); must have one")
+            return document_error(self.origin, f"has {count} configurations (lines {lines}); must have one")
         if not self.kinds:
             has = f"has {counted(self.documents, 'document')}" if self.documents else "is empty"
-            return _error(self.origin, f"{has}; must be one scheduler configuration")
+            return document_error(self.origin, f"{has}; must be one scheduler configuration")
         allowed = (*CONFIGMAP_KEYS, CONTROLLER_CONFIG_KEY)
         near = next((hint for key in self.keys if (hint := did_you_mean(key, allowed))), "")
-        return _error(
+        return document_error(
             self.origin,
             f"has no ConfigMap with the key {SCHEDULER_CONFIG_KEY} among the objects of kind "
             f"{', '.join(sorted(map(shown, self.kinds)))}{near}",
@@ -157,7 +158,7 @@ def _find_in(manifest: YamlFile, settings: SettingsFile) -> None:
 def _text_under(manifest: YamlFile, data: dict[str, Any], key: str) -> SettingsText:
     line = manifest.positions.line(data, key) or manifest.first_line
     if not isinstance(data[key], str):
-        raise _error(manifest.origin, f"data[{key}]: {invalid(data[key], 'must be a string')}", line)
+        raise document_error(manifest.origin, f"data[{key}]: {invalid(data[key], 'must be a string')}", line)
     scalar = manifest.positions.scalar(data, key)
     if scalar is not None and scalar.style == "|" and scalar.start_mark is not None:
         # Every line of a literal block is a line of the file; the block starts below its mark.
@@ -165,22 +166,6 @@ def _text_under(manifest: YamlFile, data: dict[str, Any], key: str) -> SettingsT
     return SettingsText(data[key], f"{manifest.origin}: {key}", 1, line)
 
 
-def open_text(text: bytes | str, origin: str, first_line: int = 1) -> YamlFile | None:
-    """A text with one map and nothing else; None where it is empty. Raises `DocumentError`."""
-    documents = read_yaml(text, origin, first_line)
-    if len(documents) > 1:
-        raise _error(origin, f"has {counted(documents, 'document')}; must have one")
-    if not documents:
-        return None
-    if not isinstance(documents[0].value, dict):
-        raise _error(origin, invalid(documents[0].value, "must be an object"), documents[0].first_line)
-    return documents[0]
-
-
 def mapping(value: object) -> dict[str, Any]:
     """The value if it is a map, else an empty one."""
     return value if isinstance(value, dict) else {}
-
-
-def _error(origin: str, message: str, line: int | None = None) -> DocumentError:
-    return DocumentError([ManifestError(origin, "", message, line)])

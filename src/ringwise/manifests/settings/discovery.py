@@ -29,11 +29,10 @@ from ringwise.manifests.settings.configuration_text import (
     SettingsReader,
     error_line,
     mapping,
-    open_text,
 )
 from ringwise.manifests.text.checking import checked, keyed, one_of
 from ringwise.manifests.text.errors import DocumentError
-from ringwise.manifests.text.yaml_stream import YamlFile
+from ringwise.manifests.text.yaml_stream import YamlFile, read_map
 from ringwise.state.topology_discovery import LABEL_SOURCE, NO_DISCOVERY, TopologyDiscovery, TopologyType
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import HOSTNAME, TOPOLOGY_SOURCE, TOPOLOGY_TYPE
@@ -99,14 +98,14 @@ def _value(kind: type, value: object) -> object:
 
 def read_discovery(text: bytes | str, origin: str) -> TopologyDiscovery:
     """Raises `DocumentError` with all errors."""
-    document = open_text(text, origin)
+    document = read_map(text, origin)
     return NO_DISCOVERY if document is None else _Reader(document).discovery()
 
 
 def check_discovery(text: bytes | str, origin: str, first_line: int = 1) -> Iterator[CheckedLine]:
     """What each line does. Errors are lines, too; nothing is raised."""
     try:
-        document = open_text(text, origin, first_line)
+        document = read_map(text, origin, first_line)
         if document is None:
             yield CheckedLine(first_line, DISCOVERY_KEY, "no effect", "it is missing: no HyperNode is made")
             return

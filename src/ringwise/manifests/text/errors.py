@@ -44,6 +44,11 @@ class DocumentError(ValueError):
         super().__init__("\n".join(map(str, self.errors)))
 
 
+def document_error(origin: str, message: str, line: int | None = None) -> DocumentError:
+    """The only error of a document, which concerns all of it."""
+    return DocumentError([ManifestError(origin, "", message, line)])
+
+
 class Findings:
     """The errors of one object or file. Reading continues after each, so that all are reported at once.
 

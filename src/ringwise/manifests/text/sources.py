@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ringwise.manifests.text.errors import ManifestError
+from ringwise.manifests.text.errors import ManifestError, document_error
 from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 
@@ -80,6 +80,18 @@ def opened(source: ManifestSource) -> Iterator[mmap.mmap | bytes]:
     except (OSError, ValueError) as problem:
         raise ManifestError(source.name, "", f"cannot be read: {_cause(problem)}") from None
     yield mapped
+
+
+def read_file(path: Path, most: int = MAX_SOURCE_BYTES) -> bytes:
+    """A file that people write by hand. Raises DocumentError: it cannot be read, or has more bytes."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as problem:
+        raise document_error(str(path), f"cannot be read: {_cause(problem)}") from None
+    if len(data) > most:
+        raise document_error(str(path), f"must be at most {most >> 10} KiB")
+    return data
 
 
 def too_large(name: str, size: int) -> ManifestError:

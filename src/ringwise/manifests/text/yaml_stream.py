@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from ringwise.manifests.text.errors import DocumentError, ManifestError, one_line, shown
+from ringwise.manifests.text.errors import ManifestError, document_error, invalid, one_line, shown
 from ringwise.records import dataclass
 
 #: Kubernetes objects have about 20 levels, vcjobs a few more.
@@ -128,14 +128,28 @@ def _next_step(value: object, field: str) -> tuple[Any, str]:
 def read_yaml(data: bytes | str, origin: str, first_line: int = 1) -> list[YamlFile]:
     """The documents that are not empty. Raises DocumentError: it is too large, or broken."""
     if len(data) > MAX_BYTES:
-        raise DocumentError([ManifestError(origin, "", f"must be at most {MAX_BYTES >> 20} MiB")])
+        raise document_error(origin, f"must be at most {MAX_BYTES >> 20} MiB")
     positions = Positions()
     encoded = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     stream = YamlStream(origin, encoded, first_line=first_line, positions=positions)
     try:
         return [YamlFile(origin, one.value, one.line, positions) for one in stream.values()]
     except ManifestError as error:
-        raise DocumentError([ManifestError(origin, "", error.message, error.line)]) from None
+        raise document_error(origin, error.message, error.line) from None
+
+
+def read_map(data: bytes | str, origin: str, first_line: int = 1) -> YamlFile | None:
+    """A text with one map and nothing else; None if it is empty. Raises DocumentError."""
+    documents = read_yaml(data, origin, first_line)
+    if len(documents) > 1:
+        raise document_error(origin, f"has {len(documents)} documents; must have one")
+    if not documents:
+        return None
+    if not isinstance(documents[0].value, dict):
+        raise document_error(
+            origin, invalid(documents[0].value, "must be an object"), documents[0].first_line
+        )
+    return documents[0]
 
 
 class _Stream:
