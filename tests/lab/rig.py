@@ -127,8 +127,7 @@ class Terminal:
         """The one line or more of a command that is bad input."""
         ran = self.run(command, stdin)
         assert (ran.exit_code, ran.stdout) == (2, ""), (command, ran.output)
-        # A command that changes something names its target first.
-        return ran.stderr.removeprefix(f"lab {self._folder}\n")
+        return ran.stderr
 
     def seats(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Every pod that has a node, with its chips; no chip is there twice."""

@@ -122,9 +122,7 @@ def test_F4_a_drain_leaves_a_job_that_could_not_be_completed_and_moves_the_next(
         ran = terminal.run("drain switch/172.0.0.0 --yes")
         assert ran.exit_code == 1
         assert ran.stdout == "leaf switch 172.0.0.0 cordoned; 1 pod evicted\n  lab/narrow-worker-0\n"
-        target, rest = ran.stderr.split("\n", 1)
-        assert target == f"lab {tmp_path}"
-        assert rest.startswith("note: lab/wide is not evicted, because it could not run again: ")
+        assert ran.stderr.startswith("note: lab/wide is not evicted, because it could not run again: ")
         assert ran.stderr.endswith("ringwise: not evicted: lab/wide\n")
         terminal.ok("advance 1m")
         after = {name: node for name, (node, _) in terminal.seats().items()}

@@ -159,3 +159,26 @@ def test_the_history_of_a_job_lists_its_runs(tmp_path: Path) -> None:
     assert runs[2]["end"] - runs[2]["start"] >= 30 * 60 * SECOND
     assert runs[0]["start"] < runs[0]["end"] <= runs[1]["start"]
     assert table.splitlines()[0].split() == ["start", "end", "elapsed", "state", "nodes", "reason"]
+
+
+@pytest.mark.usefixtures("fixed_start")
+def test_a_run_and_a_start_of_the_report_last_while_a_pod_is_left(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, columns=120)
+    with with_copies(tmp_path, nodes(3)):
+        terminal.submit(job("train", 2, 8))
+        terminal.ok("advance 1m")
+        first, second = (terminal.seats()[f"lab/train-worker-{number}"][0] for number in (0, 1))
+        terminal.ok(f"drain {first} --yes")
+        terminal.ok("advance 5m")
+        (third,) = {"node-0", "node-1", "node-2"} - {first, second}
+        runs = terminal.json("history train")["runs"]
+        assert [(run["state"], run["nodes"]) for run in runs] == [("Running", sorted([second, third]))]
+        terminal.ok("suspend train")
+        terminal.ok("advance 1m")
+        terminal.ok(f"uncordon {first}")
+        terminal.ok("resume train")
+        terminal.ok("advance 1m")
+        runs = terminal.json("history train")["runs"]
+        (row,) = terminal.json("report --group-by job")["rows"]
+    assert [run["state"] for run in runs] == ["Suspended", "Running"]
+    assert row["starts"] == len(runs)

@@ -270,12 +270,12 @@ SECTIONS = {
         "cordon": CommandEntry(
             "ringwise.cli.change.changes",
             "cordon_command",
-            "Mark a node as unschedulable",
+            "Mark nodes as unschedulable",
         ),
         "uncordon": CommandEntry(
             "ringwise.cli.change.changes",
             "uncordon_command",
-            "Mark a node as schedulable",
+            "Mark nodes as schedulable",
         ),
         "drain": CommandEntry(
             "ringwise.cli.change.draining",

@@ -53,7 +53,10 @@ def history_document(history: JobHistory, until: int, notes: Iterable[str] = ())
 
 
 def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
-    """Return the runs of a job: each lasts until the job ends or the first of its pods is deleted."""
+    """Return the runs of a job: each lasts until the job ends or the last of its pods is deleted.
+
+    The accounts count starts in the same way.
+    """
     runs: list[JobRunFields] = []
     nodes: dict[str, str] = {}
     cause = ""
@@ -71,7 +74,7 @@ def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
         elif entry.kind == DELETED:
             for step in entry.pods:
                 nodes.pop(step.pod, None)
-            if open_run is not None:
+            if open_run is not None and not nodes:
                 _end(open_run, entry.at, _REQUEUED, cause or entry.text)
         elif entry.kind in _ENDS:
             nodes.clear()

@@ -99,8 +99,25 @@ def test_chips_of_isolated_nodes_are_named_where_too_few_are_free() -> None:
     rig.run()
     reason = status(rig, "next").reason
     assert reason is not None
-    assert "0 are free, including those of cordoned and draining nodes; " in reason.message
-    assert reason.message.endswith("; nodes that do not accept new pods: node-isolated 1")
+    assert reason.message.endswith("0 are free; nodes that do not accept new pods: node-isolated 1")
+
+
+def test_chips_of_cordoned_nodes_are_named_where_they_count_as_free() -> None:
+    rig = Rig(2, actions=PLAIN)
+    rig.submit("runs", chips=8)
+    rig.run()
+    waits_for_admission(rig, "next", min_resources={CHIP: 16})
+    rig.run()
+    before = status(rig, "next").reason
+    idle = next(name for name in ("n1", "n2") if name not in {pod.node for pod in rig.pods.values()})
+    rig.node(idle, unschedulable=True)
+    waits_for_admission(rig, "last", min_resources={CHIP: 16})
+    rig.run()
+    after = status(rig, "last").reason
+    assert before is not None
+    assert before.message.endswith("requested; 8 are free")
+    assert after is not None
+    assert after.message.endswith("requested; 8 are free; chips of cordoned and draining nodes are included")
 
 
 def test_a_gated_group_is_admitted() -> None:

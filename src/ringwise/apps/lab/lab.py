@@ -413,8 +413,10 @@ class LiveLab:
 
     def _store(self, value: object, answer: SubmitReply) -> None:
         name = key_of(value)
-        action = "created" if self.cluster.table.get(name.kind, name.key) is None else "changed"
+        before = self.cluster.table.get(name.kind, name.key)
         self.cluster.submit(value)
+        same = before == self.cluster.table.get(name.kind, name.key)
+        action = "created" if before is None else "unchanged" if same else "changed"
         answer.objects.append({"kind": _WORDS.get(name.kind, name.kind), "name": name.key, "action": action})
         match value:
             case VcJob():

@@ -464,7 +464,7 @@ def _keys_of(values: Iterable[Any]) -> list[str]:
 
 FINDERS = {
     "job": Finder(lambda objects: _keys_of(job_views(objects)), _jobs, _job, has_now=True),
-    "node": Finder(lambda objects: _names_of(objects.nodes), _nodes, _node),
+    "node": Finder(lambda objects: _names_of(objects.nodes), _nodes, _node, has_now=True),
     "queue": Finder(
         lambda objects: _names_of(objects.queues),
         lambda answers, _choice: queue_documents(answers.objects, job_views(answers.decided)),

@@ -97,7 +97,7 @@ def submit_command(
         count = counted(len(bundle.disruption_budgets), "object")
         complain(f"note: PodDisruptionBudget: {count} not stored; a lab does not support them")
     objects = counted(f"{len(list(submission.objects())):,}", "object")
-    target = change_target(options, announce=not dry_run)
+    target = change_target(options)
     answer = target.change("submit", submission, f"submitting {objects}")
     if answer is None:
         complain(f"note: {objects} stored; the lab did not explain the jobs in time: see ringwise get jobs")
@@ -254,32 +254,39 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
 # -- nodes ---------------------------------------------------------------------------------------
 
 
+_cordoning = with_options(
+    (
+        click.argument("nodes", nargs=-1, required=True, type=LabName("node"), metavar="NODE..."),
+        target_options,
+        *namespace_options,
+        output_option,
+    )
+)
+
+
 @click.command("cordon")
-@click.argument("node", type=LabName("node"))
-@target_options
-@with_options(namespace_options)
-@output_option
-def cordon_command(node: str, output: str, **options: Any) -> None:
-    """Mark a node as unschedulable."""
-    _cordon("cordon", node, output, options)
+@_cordoning
+def cordon_command(nodes: tuple[str, ...], output: str, **options: Any) -> None:
+    """Mark nodes as unschedulable."""
+    _cordon("cordon", nodes, output, options)
 
 
 @click.command("uncordon")
-@click.argument("node", type=LabName("node"))
-@target_options
-@with_options(namespace_options)
-@output_option
-def uncordon_command(node: str, output: str, **options: Any) -> None:
-    """Mark a node as schedulable."""
-    _cordon("uncordon", node, output, options)
+@_cordoning
+def uncordon_command(nodes: tuple[str, ...], output: str, **options: Any) -> None:
+    """Mark nodes as schedulable."""
+    _cordon("uncordon", nodes, output, options)
 
 
-def _cordon(action: str, node: str, output: str, options: dict[str, Any]) -> None:
+def _cordon(action: str, nodes: tuple[str, ...], output: str, options: dict[str, Any]) -> None:
     from ringwise.apps.lab.requests import NodeRequest
 
-    node = node.removeprefix("node/")
-    document = change_target(options).change(action, NodeRequest(node))
-    show_text(document, output, f"node {node} {action}ed")
+    target = change_target(options)
+    for number, node in enumerate(name.removeprefix("node/") for name in nodes):
+        document = target.change(action, NodeRequest(node))
+        if number and output == "yaml":
+            click.echo("---")
+        show_text(document, output, f"node {node} {action}ed")
 
 
 _isolating = with_options(

@@ -13,6 +13,7 @@ import click
 
 from ringwise.cli.change.changes import POLL_SECONDS
 from ringwise.cli.change.targets import change_target
+from ringwise.cli.commands import program_of
 from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode
@@ -69,7 +70,9 @@ _ALWAYS = {
 
 
 @click.command("drain")
-@click.argument("target", type=LabName("node"), metavar="NODE|switch/ADDRESS|superpod/ID")
+@click.argument(
+    "targets", nargs=-1, required=True, type=LabName("node"), metavar="NODE|switch/ADDRESS|superpod/ID"
+)
 @click.option(
     "--plan",
     "--dry-run",
@@ -113,7 +116,7 @@ _ALWAYS = {
 @board_option
 @output_option
 def drain_command(
-    target: str,
+    targets: tuple[str, ...],
     plan: bool,
     yes: bool,
     force: bool,
@@ -132,6 +135,12 @@ def drain_command(
     checkpoint; virtual time is advanced between evictions. --plan only shows the plan and changes nothing.
     """
     source_of(options)
+    target, *others = targets
+    if others:
+        raise click.UsageError(
+            "drain takes one target; cordon all of them first, so that no job moves to another one: "
+            f"{program_of(click.get_current_context())} cordon {' '.join(targets)}"
+        )
     if plan:
         document = ask(options, lambda source: source.drain_plan(target, at))
 

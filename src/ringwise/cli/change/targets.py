@@ -15,7 +15,6 @@ from ringwise.cli.query.queries import (
     find_cluster,
     in_cluster_hint,
     lab_client,
-    name_lab,
     talking_to_cluster,
 )
 
@@ -87,8 +86,8 @@ class ClusterTarget:
         in_cluster(self._access)
 
 
-def change_target(options: dict[str, Any], *, announce: bool = True) -> ChangeTarget:
-    """The lab or the cluster that the options choose. The first line of the command names it.
+def change_target(options: dict[str, Any]) -> ChangeTarget:
+    """The lab or the cluster that the options choose. The first line of the command names a cluster.
 
     A kubeconfig that is only there is not enough: a person who uses a lab would change production.
     """
@@ -102,6 +101,4 @@ def change_target(options: dict[str, Any], *, announce: bool = True) -> ChangeTa
             f"cluster {access.context} ({access.server})" if access.context else f"cluster {access.server}"
         )
         return ClusterTarget(access)
-    if announce:
-        name_lab(lab)
     return LabTarget(lab)

@@ -80,27 +80,32 @@ def _cells(extra: Extra, row: Any) -> list[str]:
     return [cell(row) for cell in extra.values()]
 
 
-def node_state(node: NodeFields) -> str:
-    """The worst of its states; of a drain with a time, when it begins or began."""
+def node_state(node: NodeFields, now: int) -> str:
+    """The worst of its states; of a drain or a later reservation with the time when it begins or began."""
     worst = node["states"][0]
-    if worst["start"] is None or worst["state"] == "reserved":
+    if worst["start"] is None or (worst["state"] == "reserved" and worst["start"] <= now):
         return worst["state"]
     start = time_text(worst["start"])
     return f"{worst['state']} from {start} on" if node["schedulable"] else f"{worst['state']} since {start}"
 
 
-def _window_note(node: NodeFields) -> str:
+def _current_state(node: NodeFields, now: int) -> str:
+    """The worst of its states apart from drains and reservations that lie ahead; the note shows these."""
+    return next((one["state"] for one in node["states"] if (one["start"] or 0) <= now), "ready")
+
+
+def _window_note(node: NodeFields, now: int) -> str:
     """Of a node with a drain or a reservation as its worst state: from when on, and for whom."""
     worst = node["states"][0]
     if worst["start"] is None:
         return ""
     if worst["state"] == "reserved":
         return worst["message"].removeprefix(f"{node['name']} is ")
-    return node_state(node) + ("; takes only jobs that end before then" if node["schedulable"] else "")
+    return node_state(node, now) + ("; takes only jobs that end before then" if node["schedulable"] else "")
 
 
 def draw_nodes(
-    console: Console, shown: Sequence[NodeFields], _now: int = 0, only: Only = None, extra: Extra = _NONE
+    console: Console, shown: Sequence[NodeFields], now: int, only: Only = None, extra: Extra = _NONE
 ) -> None:
     columns = [Column(name) for name in ("node", "state", "chips", "free", "faulty")]
     columns += [Column("board", moves=True), Column("pods")]
@@ -115,7 +120,7 @@ def draw_nodes(
         chips = node["chips"]
         row = [
             node["name"],
-            node["state"],
+            _current_state(node, now),
             " ".join(map(chip_picture, chips)),
             ", ".join(str(len(one["free"])) for one in chips),
             ", ".join(chip_list(one["faulty"]) for one in chips if one["faulty"]),
@@ -126,7 +131,7 @@ def draw_nodes(
         row += [away] if isolated else []
         row += [node["switch"] or "-"] if switches else []
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
-        table.add(*row, *_cells(extra, node), note=_window_note(node))
+        table.add(*row, *_cells(extra, node), note=_window_note(node, now))
     table.print(console, only)
 
 
@@ -167,7 +172,7 @@ def _state_text(job: JobFields) -> Text:
     """Its phase, except where the phase of the object tells less than what became of the job."""
     outcome = job["state"]
     if outcome in ("rejected", "suspended"):
-        return Text(outcome, _OUTCOME_COLORS[outcome])
+        return Text(outcome.capitalize(), _OUTCOME_COLORS[outcome])
     return phase_text(job["phase"])
 
 
@@ -200,7 +205,7 @@ def job_fault_text(fault: JobFaultFields, now: int) -> str:
     return f"{fault['message']}{age}"
 
 
-def job_key(job: JobFields) -> str:
+def job_key(job: Mapping[str, Any]) -> str:
     return f"{job['namespace']}/{job['name']}"
 
 
@@ -371,17 +376,24 @@ def amounts_text(amounts: Mapping[str, int | float]) -> str:
 # -- what was submitted --------------------------------------------------------------------------
 
 
+_JOB_KINDS = ("Job", "Pod", "PodGroup")
+
+
 def draw_submitted(console: Console, answer: dict[str, Any], *, dry_run: bool) -> None:
     by_kind: dict[tuple[str, str], list[str]] = {}
     for thing in answer["objects"]:
         by_kind.setdefault((thing["kind"], thing["action"]), []).append(thing["name"])
     for (kind, action), names in by_kind.items():
-        if kind in ("Job", "Pod", "PodGroup") and len(names) <= _LISTED:
+        if kind in _JOB_KINDS and len(names) <= _LISTED:
             continue
         words = f"{len(names)} x {kind}" if len(names) > 1 else f"{kind} {names[0]}".rstrip()
         print_line(console, f"{escape(words)} {escape(action)}{' (dry run)' if dry_run else ''}")
+    unchanged = {name for kind in _JOB_KINDS for name in by_kind.get((kind, "unchanged"), ())}
     for job in answer["jobs"][:_LISTED] if len(answer["jobs"]) > 2 * _LISTED else answer["jobs"]:
-        _draw_submitted_job(console, job)
+        if job_key(job) in unchanged:
+            print_line(console, f"{escape(job_key(job))}: unchanged")
+        else:
+            _draw_submitted_job(console, job)
     if len(answer["jobs"]) > 2 * _LISTED:
         counts: dict[str, int] = {}
         for job in answer["jobs"]:
@@ -399,9 +411,7 @@ def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
         outcome = "running" if job["phase"] == "Running" else outcome
         some = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
         where = f" on {some}"
-    print_line(
-        console, f"{escape(job['namespace'])}/{escape(job['name'])}: [{color}]{outcome}[/]{escape(where)}"
-    )
+    print_line(console, f"{escape(job_key(job))}: [{color}]{outcome}[/]{escape(where)}")
     if reason is not None:
         print_line(console, f"  {escape(reason['message'])}")
         if job["board_reason"] is not None:

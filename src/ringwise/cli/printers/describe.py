@@ -48,7 +48,7 @@ def print_node(console: Console, node: NodeDocument) -> None:
         console,
         f"node {node['name']}",
         {
-            "state": node_state(node),
+            "state": node_state(node, node["now"]),
             "address": node["address"],
             "leaf switch": node["switch"],
             "SuperPoD": node["superpod"],

@@ -1,7 +1,7 @@
 """Which cluster a command is about: that of files, a lab, or a live one; and how its answer is shown.
 
 A query asks a source (`apps/sources`) for a document, and this process draws it. A command that changes
-something names its target in its first line, and reaches a live cluster only where the user chose one.
+a cluster names it in its first line, and reaches a live cluster only where the user chose one.
 """
 
 from __future__ import annotations
@@ -398,22 +398,12 @@ def lab_client(lab: Path | None, text: str | None, hint: str = "") -> Iterator[L
 # -- the target of a change ----------------------------------------------------------------------
 
 
-def name_lab(lab: Path | None) -> None:
-    """The first line of a command that changes a lab."""
-    from ringwise.apps.lab.folder import LabFolder
-
-    folder = lab_folder(lab)
-    if LabFolder(folder).socket.exists():
-        complain(f"lab {folder}")
-
-
-def only_lab(options: dict[str, Any], instead: str, *, changes: bool = True) -> None:
-    """End a command that has no cluster; else name the lab that it changes."""
-    lab = options.get("lab")
-    if lab is None and (options.get("kubeconfig") or options.get("context") or asks_clusters()):
+def only_lab(options: dict[str, Any], instead: str) -> None:
+    """End a command that has no cluster."""
+    if options.get("lab") is None and (
+        options.get("kubeconfig") or options.get("context") or asks_clusters()
+    ):
         raise stop(f"ringwise: {click.get_current_context().info_name} requires a lab; {instead}")
-    if changes:
-        name_lab(lab)
 
 
 def typed() -> str:

@@ -66,6 +66,7 @@ class Topology910:
         self._racks: RackPlanner | None = None
         #: Policies of one-pod jobs without labels that matter: thousands are alike.
         self._plain: dict[tuple[int, int], ChipPolicy] = {}
+        self._withheld: bool | None = None
         session.register(JOB_VALID, self.valid_job)
         session.register(PREDICATE, self.predicate)
         session.register(NODE_FILTER, self.sub_healthy)
@@ -205,8 +206,19 @@ class Topology910:
                         needed=needed, all=there, missing=needed - there, resource=resource
                     )
                 reason = TOO_FEW_FREE_CHIPS(needed=needed, free=free, resource=resource)
+                if free and self._has_withheld_nodes():
+                    reason = reason.with_hints(("chips of cordoned and draining nodes are included",))
                 return Vote.REJECT, reason.with_hints(() if fleet is None else _closed(fleet.closed_counts))
         return (Vote.PERMIT if self._session.settings.force_enqueue else Vote.ABSTAIN), None
+
+    def _has_withheld_nodes(self) -> bool:
+        """Whether free chips are counted that not every job may have; nodes are read once in a session."""
+        if self._withheld is None:
+            state = self._session.state
+            self._withheld = bool(state.node_windows) or any(
+                node and node.unschedulable for node in state.nodes
+            )
+        return self._withheld
 
     def _chip_resources(self, job: Job) -> list[str]:
         """The chips that the job asks for; those in `minResources` while its pods are not known."""

@@ -41,8 +41,7 @@ NODE_SUB_HEALTHY = ReasonKind(
 TOO_FEW_FREE_CHIPS = ReasonKind(
     "too-few-free-chips",
     Stage.ENQUEUE,
-    "{needed:chip} of {resource} requested; {free} {free:=is|are} free, including those of cordoned "
-    "and draining nodes",
+    "{needed:chip} of {resource} requested; {free} {free:=is|are} free",
     ("request fewer chips",),
 )
 CLUSTER_TOO_SMALL = ReasonKind(

@@ -286,6 +286,7 @@ class NodesDocument(TypedDict):
     """All nodes of a cluster."""
 
     schema: Literal["ringwise.io/nodes/v1"]
+    now: Nanoseconds
     nodes: list[NodeFields]
     remaining_item_count: NotRequired[More]
 
