@@ -9,12 +9,12 @@ from ringwise.durations import duration_text, time_text
 from ringwise.framework.gangs.visible_devices import ALLOWED, STRICT
 from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_SET
 from ringwise.grammar import agrees, counted
-from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, Subject, named
 from ringwise.scheduler.explain.part_checks import part_findings
 from ringwise.scheduler.node_states import stale_reports
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.allocation_modes import NO_CHIPS
-from ringwise.state.cluster import double_claims
+from ringwise.state.cluster import ClusterState, double_claims
 from ringwise.state.fleet import HOSTS, Fleet
 from ringwise.state.model import DYNAMIC, SOFT
 from ringwise.state.part_requests import requested
@@ -27,16 +27,12 @@ from ringwise.wellknown import ASCEND_REAL
 REPORT_STALE = "report-stale"
 #: Nanoseconds by which ClusterD's report of a node may be older than that of the node: it writes every 5 s.
 _BEHIND_AFTER = 60 * 1_000_000_000
-#: Entries of a ConfigMap that cannot be read and are named.
-_NAMED_ENTRIES = 10
 
 
 def chip_findings(view: SchedulerView) -> Iterator[Finding]:
     for node, resource, chip, pods in double_claims(view.cluster):
-        yield Finding(
-            ERROR,
+        yield Subject(f"node {node}").error(
             "chip-held-twice",
-            f"node {node}",
             f"{chip_names(resource, (chip,))} is named by {counted(pods, 'live pod')}: {', '.join(pods)}",
             "delete all but one of them",
         )
@@ -111,20 +107,16 @@ def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
     """Reservations that are not accepted, and those of nodes that do not exist."""
     reservations = view.cluster.node_reservations
     for name, problem in reservations.problems.items():
-        yield Finding(
-            WARNING,
+        yield Subject(f"NodeReservation {name}").warning(
             "reservation-not-accepted",
-            f"NodeReservation {name}",
             f"it is not in effect: {problem}",
             f"correct it or delete it: ringwise unreserve {name}",
         )
     for one in reservations.entries:
         gone = [node for node in one.nodes if node not in view.cluster.node_id]
         if gone:
-            yield Finding(
-                NOTE,
+            yield Subject(f"reservation {one.name}").note(
                 "reservation-node-gone",
-                f"reservation {one.name}",
                 f"it names {named(gone, 'node')}, which {agrees(len(gone), 'does', 'do')} not exist",
                 f"reserve other nodes: ringwise unreserve {one.name}, then ringwise reserve",
             )
@@ -136,289 +128,264 @@ def _fleet(view: SchedulerView, resource: str, fleet: Fleet) -> Iterator[Finding
     for number in state.existing_nodes():
         if fleet.allocatable[number] < 0:
             continue
-        name = state.names[number]
         if fleet.assumed[number] and fleet.allocatable[number] > 0:
-            assumed.append(name)
-        yield from _holders(view, resource, fleet, number)
-        yield from _annotations(view, resource, number)
-        yield from _doubtful(view, resource, number)
-        yield from _views(view, resource, fleet, number)
-        yield from _mounts(view, resource, number)
+            assumed.append(state.names[number])
+        yield from _NodeChips(state, resource, fleet, number).findings()
     if assumed:
-        yield Finding(
-            WARNING,
+        yield Subject(named(assumed, "node")).warning(
             "chips-assumed",
-            named(assumed, "node"),
             f"no list of chips of {resource} (neither baseDeviceInfos nor a device-info ConfigMap): "
             "chips 0 to n-1 are assumed to be healthy",
             "run the device plugin there, so that it writes baseDeviceInfos",
         )
 
 
-def _holders(view: SchedulerView, resource: str, fleet: Fleet, number: int) -> Iterator[Finding]:
-    name = view.cluster.names[number]
-    for pod, chips in sorted(fleet.unknown_holders.get(number, {}).items()):
-        yield Finding(
-            ERROR,
-            "unknown-holder",
-            f"node {name}",
-            f"pod {pod} uses {counted(chips, 'chip')} of {resource} and has no annotation that names "
-            f"{agrees(chips, 'it', 'them')}; "
-            f"{name} accepts no new NPU pods",
-            f"wait until the device plugin has written huawei.com/AscendReal on {pod}, or delete the pod",
-        )
-    for pod in sorted(fleet.unreadable_pods.get(number, {}).values()):
-        yield Finding(
-            ERROR,
-            "invalid-pod",
-            f"node {name}",
-            f"pod {pod} cannot be read and may use chips; {name} accepts no new NPU pods",
-            f"correct or delete {pod}; another finding describes the problem",
-        )
-    ghosts = fleet.held[number] & ~fleet.listed[number]
-    if ghosts:
-        yield Finding(
-            ERROR,
-            "chip-not-on-node",
-            f"node {name}",
-            f"pods hold {chip_names(resource, chips_of(ghosts))}, which the node does not list: "
-            + ", ".join(_pods_holding(view, resource, number, ghosts)),
-            "correct the pods' chip annotations, or the node's baseDeviceInfos",
-        )
-    broken = fleet.held[number] & (fleet.unhealthy[number] | fleet.recovering[number])
-    if broken:
-        yield Finding(
-            WARNING,
-            "faulty-chip-in-use",
-            f"node {name}",
-            f"{chip_names(resource, chips_of(broken))} is faulty and in use by "
-            + ", ".join(_pods_holding(view, resource, number, broken)),
-            "wait until the job is rescheduled, or delete its pod",
-        )
+class _NodeChips:
+    """The chips of one resource on a node."""
 
-
-def _annotations(view: SchedulerView, resource: str, number: int) -> Iterator[Finding]:
-    """N8: live pods whose annotations name other chips than count as theirs, or than each other."""
-    state = view.cluster
-    name = state.names[number]
-    reports = state.reports.get((name, resource), {}).values()
-    for key, uid in sorted((state.pods[uid].pod.key, uid) for uid in state.pods_on[number]):
-        placement = state.pods[uid]
-        pod = placement.pod
-        if placement.assumed or not placement.chips or pod.cls.resource != resource:
-            continue
-        lists = {resource: mask_of(pod.holds), ASCEND_REAL: mask_of(pod.mounted)}
-        reported = next((report.mounted[uid] for report in reports if uid in report.mounted), 0)
-        if all(chips == placement.chips for chips in lists.values() if chips) and (
-            any(lists.values()) or reported
-        ):
-            continue
-        sources = [
-            f"{where} {_names(resource, chips)}"
-            for where, chips in (*lists.items(), ("its device plugin", reported))
-            if chips
-        ]
-        named_by = f"named by {'; '.join(sources)}" if sources else "no longer named by an annotation"
-        yield Finding(
-            WARNING,
-            "annotations-differ",
-            f"node {name}",
-            f"pod {key} holds {_names(resource, placement.chips)}, {named_by}",
-            f"delete {key} if it was edited, and install the admission policy (annotationPolicy)",
-        )
-
-
-def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Finding]:
-    """N8: pods of whose mount the device plugin has no record, and those that are gone and may still run."""
-    state = view.cluster
-    name = state.names[number]
-    for key, uid in sorted((state.pods[uid].pod.key, uid) for uid in state.pods_on[number]):
-        placement = state.pods[uid]
-        doubtful, pod = placement.doubtful, placement.pod
-        if not doubtful or pod.cls.resource != resource:
-            continue
-        certain = placement.chips | doubtful == placement.chips and doubtful.bit_count() == pod.cls.chips
-        yield Finding(
-            NOTE if certain else WARNING,
-            "chips-without-record",
-            f"node {name}",
-            f"the device plugin has no record of what it mounted for pod {key}, which requests "
-            f"{counted(pod.cls.chips, 'chip')}: {_names(resource, doubtful)} may be in its container and are "
-            "not assigned to other pods until it ends",
-            f"no action is required; delete {key} when possible, or configure the device plugin to "
-            "read container specifications (--container-spec-dir)",
-        )
-    for uid, left in sorted(state.left_chips(name, resource).items()):
-        yield Finding(
-            WARNING,
-            "chips-without-record",
-            f"node {name}",
-            f"the pod with uid {uid} is deleted and its container may still run: {_names(resource, left)} go "
-            "to no other pod until the device plugin sees that it has ended",
-            "if this persists, look on the node for processes of the pod that wait in the driver",
-        )
-
-
-def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding]:
-    """D2, N8: where kubelet, our device plugin and the scheduler disagree about a pod."""
-    state = view.cluster
-    name = state.names[number]
-    report = state.reports.get((name, resource), {}).get(False)
-    if report is None:
-        return
-    if report.kubelet_silent:
-        yield Finding(
-            WARNING,
-            "kubelet-silent",
-            f"node {name}",
-            "kubelet does not report to the device plugin which pod has which devices, so "
-            "exchanged devices are not detected",
-            "check kubelet, and the socket in its directory pod-resources, which the plugin must "
-            "be able to reach",
-        )
-    if report.kubelet_ids is None:
-        return
-    here = {
-        (placement := state.pods[uid]).pod.key: (uid, placement)
-        for uid in state.pods_on[number]
-        if requested(state.pods[uid].pod.cls)[0] == resource
-    }
-
-    def differs(what: str, fix: str) -> Finding:
-        return Finding(WARNING, "mounts-differ", f"node {name}", what, fix)
-
-    for key, ids in sorted(report.kubelet_ids.items()):
-        listing = f"kubelet gave pod {key} the {agrees(ids.bit_count(), 'id', 'ids')} {_names(resource, ids)}"
-        if not ids:
-            # Of a share: its ids are not chips.
-            listing = f"kubelet lists a share for pod {key}"
-        if key not in here:
-            yield differs(
-                f"{listing}; the scheduler knows no such pod there",
-                "kubelet has not cleaned up a pod that is gone: restart kubelet if this stays",
+    def __init__(self, state: ClusterState, resource: str, fleet: Fleet, number: int) -> None:
+        self._state = state
+        self._resource = resource
+        self._fleet = fleet
+        self._number = number
+        self._name = state.names[number]
+        self._subject = Subject(f"node {self._name}")
+        placed = ((uid, state.pods[uid]) for uid in state.pods_on[number])
+        #: By uid: the pods on the node that request such chips, in the order of their names.
+        self._pods = dict(
+            sorted(
+                ((uid, one) for uid, one in placed if one.pod.cls.resource == resource),
+                key=lambda entry: (entry[1].pod.key, entry[0]),
             )
-            continue
-        uid, placement = here[key]
-        mounted = report.mounted.get(uid, 0)
-        if placement.doubtful or uid in report.doubtful or uid in report.mounted_shares:
-            # Named by a finding of its own; or a share, whose annotations are compared.
-            continue
-        if not mounted:
-            yield differs(
-                f"{listing}; the device plugin does not know which chips it has",
-                f"delete {key} if this stays: its chips may be given to another pod",
-            )
-        elif mounted.bit_count() != ids.bit_count():
-            yield differs(
-                f"{listing}; the device plugin mounted {_names(resource, mounted)}",
-                f"delete {key}: what is in its container is not what it asked for",
-            )
-    for key, (uid, placement) in sorted(here.items()):
-        pod = placement.pod
-        if key in report.kubelet_ids or pod.phase != "Running":
-            continue
-        if not placement.chips | placement.part_chips:
-            continue
-        if placement.doubtful:
-            continue
-        mounted = report.mounted.get(uid, 0)
-        who = "the device plugin mounted" if mounted else "the scheduler gave it"
-        yield differs(
-            f"pod {key} runs, and kubelet lists no device for it; {who} "
-            f"{_names(resource, mounted or placement.chips | placement.part_chips)}",
-            f"delete {key} if this stays: its container runs without these chips, "
-            "or kubelet has lost its records",
         )
 
+    def findings(self) -> Iterator[Finding]:
+        yield from self._holders()
+        yield from self._annotations()
+        yield from self._doubtful()
+        yield from self._views()
+        yield from self._mounts()
 
-def _names(resource: str, chips: int) -> str:
-    return chip_names(resource, chips_of(chips))
+    def _holders(self) -> Iterator[Finding]:
+        fleet, number = self._fleet, self._number
+        for pod, chips in sorted(fleet.unknown_holders.get(number, {}).items()):
+            yield self._subject.error(
+                "unknown-holder",
+                f"pod {pod} uses {counted(chips, 'chip')} of {self._resource} and has no annotation that "
+                f"names {agrees(chips, 'it', 'them')}; "
+                f"{self._name} accepts no new NPU pods",
+                f"wait until the device plugin has written huawei.com/AscendReal on {pod}, or delete the pod",
+            )
+        for pod in sorted(fleet.unreadable_pods.get(number, {}).values()):
+            yield self._subject.error(
+                "invalid-pod",
+                f"pod {pod} cannot be read and may use chips; {self._name} accepts no new NPU pods",
+                f"correct or delete {pod}; another finding describes the problem",
+            )
+        ghosts = fleet.held[number] & ~fleet.listed[number]
+        if ghosts:
+            yield self._subject.error(
+                "chip-not-on-node",
+                f"pods hold {self._names(ghosts)}, which the node does not list: "
+                + self._pods_holding(ghosts),
+                "correct the pods' chip annotations, or the node's baseDeviceInfos",
+            )
+        broken = fleet.held[number] & (fleet.unhealthy[number] | fleet.recovering[number])
+        if broken:
+            yield self._subject.warning(
+                "faulty-chip-in-use",
+                f"{self._names(broken)} is faulty and in use by " + self._pods_holding(broken),
+                "wait until the job is rescheduled, or delete its pod",
+            )
 
+    def _annotations(self) -> Iterator[Finding]:
+        """N8: live pods whose annotations name other chips than count as theirs, or than each other."""
+        reports = self._state.reports.get((self._name, self._resource), {}).values()
+        for uid, placement in self._pods.items():
+            pod, key = placement.pod, placement.pod.key
+            if placement.assumed or not placement.chips:
+                continue
+            lists = {self._resource: mask_of(pod.holds), ASCEND_REAL: mask_of(pod.mounted)}
+            reported = next((report.mounted[uid] for report in reports if uid in report.mounted), 0)
+            if all(chips == placement.chips for chips in lists.values() if chips) and (
+                any(lists.values()) or reported
+            ):
+                continue
+            sources = [
+                f"{where} {self._names(chips)}"
+                for where, chips in (*lists.items(), ("its device plugin", reported))
+                if chips
+            ]
+            named_by = f"named by {'; '.join(sources)}" if sources else "no longer named by an annotation"
+            yield self._subject.warning(
+                "annotations-differ",
+                f"pod {key} holds {self._names(placement.chips)}, {named_by}",
+                f"delete {key} if it was edited, and install the admission policy (annotationPolicy)",
+            )
 
-def _views(view: SchedulerView, resource: str, fleet: Fleet, number: int) -> Iterator[Finding]:
-    """Free by Kubernetes' count, by the report, and by the scheduler's state."""
-    name = view.cluster.names[number]
-    closed = fleet.closed[number]
-    mode = view.cluster.modes.get(number, NO_CHIPS)
-    if mode.closed is not None:
-        # Kubernetes counts something else than chips here, so its numbers cannot be compared.
-        yield Finding(ERROR, mode.closed.code, f"node {name}", mode.closed.message, mode.closed.fixes[0])
-        return
-    if mode.mode in (SOFT, DYNAMIC) or is_part_of_a_chip(resource):
-        return
-    reported = fleet.reported[number]
-    unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
-    unfit |= fleet.pre_separated[number] | fleet.doubtful[number]
-    usable = fleet.listed[number] & ~unfit
-    # Isolated chips are healthy: Kubernetes counts them, and a report may.
-    isolated = usable if number in view.cluster.isolated_nodes else usable & fleet.isolated[number]
-    free = usable & ~isolated
-    if reported is not None:
-        only_free = free & ~reported
-        # The report need not include pods whose containers have not started yet.
-        held = reported & fleet.held[number] & ~_chips_not_started(view, resource, number)
-        if held:
-            yield Finding(
-                WARNING,
+    def _doubtful(self) -> Iterator[Finding]:
+        """N8: pods of whose mount the device plugin has no record; some are gone and may still run."""
+        for placement in self._pods.values():
+            doubtful, pod = placement.doubtful, placement.pod
+            if not doubtful:
+                continue
+            certain = placement.chips | doubtful == placement.chips and doubtful.bit_count() == pod.cls.chips
+            report = self._subject.note if certain else self._subject.warning
+            yield report(
+                "chips-without-record",
+                f"the device plugin has no record of what it mounted for pod {pod.key}, which requests "
+                f"{counted(pod.cls.chips, 'chip')}: {self._names(doubtful)} may be in its container and are "
+                "not assigned to other pods until it ends",
+                f"no action is required; delete {pod.key} when possible, or configure the device plugin to "
+                "read container specifications (--container-spec-dir)",
+            )
+        for uid, left in sorted(self._state.left_chips(self._name, self._resource).items()):
+            yield self._subject.warning(
+                "chips-without-record",
+                f"the pod with uid {uid} is deleted and its container may still run: {self._names(left)} go "
+                "to no other pod until the device plugin sees that it has ended",
+                "if this persists, look on the node for processes of the pod that wait in the driver",
+            )
+
+    def _mounts(self) -> Iterator[Finding]:
+        """D2, N8: where kubelet, our device plugin and the scheduler disagree about a pod."""
+        report = self._state.reports.get((self._name, self._resource), {}).get(False)
+        if report is None:
+            return
+        if report.kubelet_silent:
+            yield self._subject.warning(
+                "kubelet-silent",
+                "kubelet does not report to the device plugin which pod has which devices, so "
+                "exchanged devices are not detected",
+                "check kubelet, and the socket in its directory pod-resources, which the plugin must "
+                "be able to reach",
+            )
+        if report.kubelet_ids is None:
+            return
+        here = {
+            (placement := self._state.pods[uid]).pod.key: (uid, placement)
+            for uid in self._state.pods_on[self._number]
+            if requested(self._state.pods[uid].pod.cls)[0] == self._resource
+        }
+
+        def differs(what: str, fix: str) -> Finding:
+            return self._subject.warning("mounts-differ", what, fix)
+
+        for key, ids in sorted(report.kubelet_ids.items()):
+            listing = f"kubelet gave pod {key} the {agrees(ids.bit_count(), 'id', 'ids')} {self._names(ids)}"
+            if not ids:
+                # Of a share: its ids are not chips.
+                listing = f"kubelet lists a share for pod {key}"
+            if key not in here:
+                yield differs(
+                    f"{listing}; the scheduler knows no such pod there",
+                    "kubelet has not cleaned up a pod that is gone: restart kubelet if this stays",
+                )
+                continue
+            uid, placement = here[key]
+            mounted = report.mounted.get(uid, 0)
+            if placement.doubtful or uid in report.doubtful or uid in report.mounted_shares:
+                # Named by a finding of its own; or a share, whose annotations are compared.
+                continue
+            if not mounted:
+                yield differs(
+                    f"{listing}; the device plugin does not know which chips it has",
+                    f"delete {key} if this stays: its chips may be given to another pod",
+                )
+            elif mounted.bit_count() != ids.bit_count():
+                yield differs(
+                    f"{listing}; the device plugin mounted {self._names(mounted)}",
+                    f"delete {key}: what is in its container is not what it asked for",
+                )
+        for key, (uid, placement) in sorted(here.items()):
+            pod = placement.pod
+            if key in report.kubelet_ids or pod.phase != "Running":
+                continue
+            if not placement.chips | placement.part_chips:
+                continue
+            if placement.doubtful:
+                continue
+            mounted = report.mounted.get(uid, 0)
+            who = "the device plugin mounted" if mounted else "the scheduler gave it"
+            yield differs(
+                f"pod {key} runs, and kubelet lists no device for it; {who} "
+                f"{self._names(mounted or placement.chips | placement.part_chips)}",
+                f"delete {key} if this stays: its container runs without these chips, "
+                "or kubelet has lost its records",
+            )
+
+    def _views(self) -> Iterator[Finding]:
+        """Free by Kubernetes' count, by the report, and by the scheduler's state."""
+        fleet, number = self._fleet, self._number
+        closed = fleet.closed[number]
+        mode = self._state.modes.get(number, NO_CHIPS)
+        if mode.closed is not None:
+            # Kubernetes counts something else than chips here, so its numbers cannot be compared.
+            yield self._subject.refused(ERROR, mode.closed)
+            return
+        if mode.mode in (SOFT, DYNAMIC) or is_part_of_a_chip(self._resource):
+            return
+        reported = fleet.reported[number]
+        unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
+        unfit |= fleet.pre_separated[number] | fleet.doubtful[number]
+        usable = fleet.listed[number] & ~unfit
+        # Isolated chips are healthy: Kubernetes counts them, and a report may.
+        isolated = usable if number in self._state.isolated_nodes else usable & fleet.isolated[number]
+        free = usable & ~isolated
+        if reported is not None:
+            only_free = free & ~reported
+            # The report need not include pods whose containers have not started yet.
+            held = reported & fleet.held[number] & ~self._chips_not_started()
+            if held:
+                yield self._subject.warning(
+                    "views-differ",
+                    f"its report lists {self._names(held)} as free; "
+                    f"according to the scheduler, {agrees(held.bit_count(), 'it is', 'they are')} held by "
+                    + self._pods_holding(held),
+                    "the device plugin reports late, or the container is gone: restart the device "
+                    "plugin if this persists",
+                )
+            if only_free:
+                yield self._subject.warning(
+                    "views-differ",
+                    f"according to the scheduler, {self._names(only_free)} "
+                    f"{agrees(only_free.bit_count(), 'is', 'are')} free; its report does not list "
+                    f"{agrees(only_free.bit_count(), 'it', 'them')} as free, and no pod names "
+                    f"{agrees(only_free.bit_count(), 'it', 'them')}",
+                    "look for containers outside Kubernetes that use them, and at the device plugin's log",
+                )
+        idle = fleet.idle(number)
+        count = usable.bit_count()
+        if closed is not None and closed.code == UNSTABLE_NODE.code:
+            yield self._subject.error(
+                closed.code,
+                f"{closed.message} (free: {closed.details['free']}); it accepts no new NPU pods",
+                "configure the device plugin to publish faulty chips as Unhealthy, or correct allocatable",
+            )
+        elif idle > count and number not in fleet.unknown_holders:
+            yield self._subject.note(
                 "views-differ",
-                f"node {name}",
-                f"its report lists {chip_names(resource, chips_of(held))} as free; "
-                f"according to the scheduler, {agrees(held.bit_count(), 'it is', 'they are')} held by "
-                + ", ".join(_pods_holding(view, resource, number, held)),
-                "the device plugin reports late, or the container is gone: restart the device "
-                "plugin if this persists",
+                f"Kubernetes counts {counted(idle, 'idle chip')} of {self._resource} and the scheduler's "
+                f"state has {count} {'free or isolated' if isolated else 'free'}: "
+                f"{counted(idle - count, 'allocatable chip is', 'allocatable chips are')} faulty or not "
+                "listed",
+                "no action is required: the smaller number is used; the device plugin should "
+                "lower allocatable",
             )
-        if only_free:
-            yield Finding(
-                WARNING,
-                "views-differ",
-                f"node {name}",
-                f"according to the scheduler, {_names(resource, only_free)} "
-                f"{agrees(only_free.bit_count(), 'is', 'are')} free; its report does not list "
-                f"{agrees(only_free.bit_count(), 'it', 'them')} as free, and no pod names "
-                f"{agrees(only_free.bit_count(), 'it', 'them')}",
-                "look for containers outside Kubernetes that use them, and at the device plugin's log",
-            )
-    idle = fleet.idle(number)
-    count = usable.bit_count()
-    if closed is not None and closed.code == UNSTABLE_NODE.code:
-        yield Finding(
-            ERROR,
-            closed.code,
-            f"node {name}",
-            f"{closed.message} (free: {closed.details['free']}); it accepts no new NPU pods",
-            "configure the device plugin to publish faulty chips as Unhealthy, or correct allocatable",
-        )
-    elif idle > count and number not in fleet.unknown_holders:
-        yield Finding(
-            NOTE,
-            "views-differ",
-            f"node {name}",
-            f"Kubernetes counts {counted(idle, 'idle chip')} of {resource} and the scheduler's state "
-            f"has {count} {'free or isolated' if isolated else 'free'}: "
-            f"{counted(idle - count, 'allocatable chip is', 'allocatable chips are')} faulty or not listed",
-            "no action is required: the smaller number is used; the device plugin should lower allocatable",
-        )
 
+    def _chips_not_started(self) -> int:
+        """Return the chips of pods on the node whose binding is not confirmed or that have not started."""
+        chips = 0
+        for placement in self._pods.values():
+            if placement.assumed or placement.pod.phase == "Pending":
+                chips |= placement.chips
+        return chips
 
-def _chips_not_started(view: SchedulerView, resource: str, number: int) -> int:
-    """Return the chips of pods on the node whose binding is not confirmed or that have not started."""
-    chips = 0
-    for uid in view.cluster.pods_on[number]:
-        placement = view.cluster.pods[uid]
-        started = not placement.assumed and placement.pod.phase != "Pending"
-        if not started and placement.pod.cls.resource == resource:
-            chips |= placement.chips
-    return chips
+    def _pods_holding(self, chips: int) -> str:
+        return ", ".join(one.pod.key for one in self._pods.values() if one.chips & chips)
 
-
-def _pods_holding(view: SchedulerView, resource: str, number: int, chips: int) -> list[str]:
-    state = view.cluster
-    return sorted(
-        state.pods[uid].pod.key
-        for uid in state.pods_on[number]
-        if state.pods[uid].chips & chips and state.pods[uid].pod.cls.resource == resource
-    )
+    def _names(self, chips: int) -> str:
+        return chip_names(self._resource, chips_of(chips))
 
 
 def _behind(view: SchedulerView) -> Iterator[Finding]:
@@ -433,10 +400,8 @@ def _behind(view: SchedulerView) -> Iterator[Finding]:
     ]
     if late:
         age, worst = max(late, key=lambda one: (one[0], one[1].node))
-        yield Finding(
-            WARNING,
+        yield Subject("ClusterD").warning(
             "aggregate-behind",
-            "ClusterD",
             f"its reports of {counted(late, 'node')} are older than those of the device plugins, that of "
             f"{worst.node} by {duration_text(age)}; faults since then are not detected",
             "check that ClusterD is running; if it is not used, delete its ConfigMaps "
@@ -455,18 +420,14 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
     ):
         number = state.node_id.get(report.node)
         if number is None or state.nodes[number] is None:
-            yield Finding(
-                WARNING,
+            yield Subject(f"ConfigMap of {report.node}").warning(
                 "report-without-node",
-                f"ConfigMap of {report.node}",
                 f"reports chips of {report.resource} on {report.node}, which is not a node of the cluster",
                 "delete the ConfigMap, or join the node",
             )
         elif stale.get((report.node, report.resource)) is report:
-            yield Finding(
-                WARNING,
+            yield Subject(f"node {report.node}").warning(
                 REPORT_STALE,
-                f"node {report.node}",
                 f"its report is {duration_text(newest - report.update_time)} older than the newest one",
                 "check that the device plugin of the node is running",
             )

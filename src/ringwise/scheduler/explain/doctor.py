@@ -14,15 +14,24 @@ from ringwise.framework.network_topology import topology_notes
 from ringwise.framework.reasons import UNKNOWN_QUEUE
 from ringwise.framework.users import user_of
 from ringwise.grammar import agrees, counted
-from ringwise.reasons import Reason, Stage
+from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import REPORT_STALE, chip_findings
-from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, folded, named, throttled_text
+from ringwise.scheduler.explain.findings import (
+    ERROR,
+    NOTE,
+    WARNING,
+    Finding,
+    Subject,
+    folded,
+    named,
+    throttled_text,
+)
 from ringwise.scheduler.explain.limit_waits import limit_notes
 from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.scheduler.faults.states import State
-from ringwise.scheduler.job_states import pods_not_created
+from ringwise.scheduler.job_states import is_refused, pods_not_created
 from ringwise.scheduler.node_faults import NODE, NOT_READY, SWITCH, node_faults
 from ringwise.scheduler.node_states import offered
 from ringwise.scheduler.view import SchedulerView
@@ -44,35 +53,29 @@ from ringwise.wellknown import (
 )
 
 
-def _where(job: Job) -> str:
+def _subject(job: Job) -> Subject:
     """By the name that `why` takes: the PodGroup of a vcjob has a longer one."""
-    return f"job {job.namespace}/{job.name}"
+    return Subject(f"job {job.full_name}")
 
 
 def fault_findings(view: SchedulerView) -> Iterator[Finding]:
     for job in view.jobs.values():
         if FAULT_SCHEDULING in job.labels:
             for note in read_fault_policy(job.labels, job.annotations).notes:
-                yield Finding(
-                    NOTE, "fault-policy", _where(job), note, "correct the value, see docs/guides/faults.md"
-                )
+                yield _subject(job).note("fault-policy", note, "correct the value, see docs/guides/faults.md")
     for key, handled in view.fault_jobs.items():
         affected = view.jobs.get(key)
-        where = f"job {key}" if affected is None else _where(affected)
+        subject = Subject(f"job {key}") if affected is None else _subject(affected)
         if handled.state is State.BLOCKED:
-            yield Finding(
-                WARNING,
+            yield subject.warning(
                 "rescheduling-blocked",
-                where,
                 f"affected by a fault, and no pod is restarted: {handled.blocked}",
                 "delete its faulty pods or the job, or remove what prevents it",
             )
         going = handled.deletions.values() if handled.state is State.DELETING and not handled.external else ()
         for name in (*handled.given_up.values(), *(one.name for one in going if one.forced)):
-            yield Finding(
-                WARNING,
+            yield subject.warning(
                 "pod-does-not-end",
-                where,
                 f"pod {name} was deleted by force because of a fault and is still there; "
                 "it keeps its chips until it is gone",
                 "find what blocks the deletion, such as a finalizer or an admission webhook",
@@ -153,17 +156,11 @@ def diagnose(
     return Diagnosis(view.cluster.node_count, len(view.jobs), tuple(findings))
 
 
-def of_reason(severity: str, where: str, reason: Reason) -> Finding:
-    return Finding(severity, reason.code, where, reason.message, reason.fixes[0] if reason.fixes else "")
-
-
 def _priority_classes(view: SchedulerView) -> Iterator[Finding]:
     for job in view.jobs.values():
         for why in job.refused_classes.values():
-            yield Finding(
-                NOTE,
+            yield _subject(job).note(
                 "priority-class-ignored",
-                f"job {job.namespace}/{job.name}",
                 why,
                 "name a class that the namespace may use, see docs/concepts/scheduling.md",
             )
@@ -173,18 +170,14 @@ def _topologies(view: SchedulerView) -> Iterator[Finding]:
     """M2."""
     for job in view.jobs.values():
         for note in topology_notes(job, view.configuration, view.hyper_forest()):
-            severity = WARNING if note.warning else NOTE
-            yield Finding(severity, note.code, _where(job), note.text, note.fix)
+            report = _subject(job).warning if note.warning else _subject(job).note
+            yield report(note.code, note.text, note.fix)
 
 
 def _configuration(view: SchedulerView) -> Iterator[Finding]:
     for warning in view.configuration.warnings:
-        yield Finding(
-            WARNING,
-            "configuration",
-            SCHEDULER_CONFIG_KEY,
-            warning,
-            "`ringwise config check FILE` shows what each line does",
+        yield Subject(SCHEDULER_CONFIG_KEY).warning(
+            "configuration", warning, "`ringwise config check FILE` shows what each line does"
         )
     yield from _users(view)
     missing = view.what_if.sessions.missing_chip_plugins
@@ -194,10 +187,8 @@ def _configuration(view: SchedulerView) -> Iterator[Finding]:
     requesting = [job for job in view.jobs.values() if job.chip_pods]
     if offered or requesting:
         line = " or ".join(f"`- name: {name}`" for name in missing)
-        yield Finding(
-            ERROR,
+        yield Subject("configuration").error(
             "no-chip-plugin",
-            "configuration",
             f"no plugin allocates chips: jobs that request them stay pending ({len(requesting)} now)",
             f"add the line {line} to the plugins of a tier in volcano-scheduler.conf",
         )
@@ -209,10 +200,8 @@ def _users(view: SchedulerView) -> Iterator[Finding]:
         return
     ours = [job for job in view.jobs.values() if any(map(view.is_ours, job.pods.values()))]
     if ours and not any(user_of(job, view.settings).verified for job in ours):
-        yield Finding(
-            NOTE,
+        yield Subject("configuration").note(
             "no-users",
-            "configuration",
             f"user-annotation is guarded, and none of {counted(len(ours), 'job')} has the "
             f"annotation {USER}: accounting by user and limits per user have no effect",
             "install admission, see docs/guides/admission.md, or set user-annotation: open; jobs that are "
@@ -222,10 +211,8 @@ def _users(view: SchedulerView) -> Iterator[Finding]:
 
 def _contained_objects(view: SchedulerView) -> Iterator[Finding]:
     for kind, key, problem in view.contained_objects:
-        yield Finding(
-            ERROR,
+        yield Subject(f"{kind} {key}").error(
             "object-unhandled",
-            f"{kind} {key}",
             f"an internal error occurred while it was handled ({problem}); its last valid version is used",
             "report this with the journal",
         )
@@ -237,10 +224,8 @@ def _unread_record(view: SchedulerView) -> Iterator[Finding]:
 
 
 def unread_finding(key: str, problem: str) -> Finding:
-    return Finding(
-        WARNING,
+    return Subject(f"leader record {key}").warning(
         "record-unread",
-        f"leader record {key}",
         f"{problem}; the scheduler started without it and decides from the objects of the cluster",
         f"ConfigMap {VOLCANO_SYSTEM}/{UNREAD_RECORD_CONFIG_MAP} has a copy: delete it, or go back to the "
         "version that wrote it",
@@ -249,10 +234,8 @@ def unread_finding(key: str, problem: str) -> Finding:
 
 def _throttled(view: SchedulerView) -> Iterator[Finding]:
     for namespace, used in view.history.throttled.items():
-        yield Finding(
-            WARNING,
+        yield Subject(f"namespace {namespace}").warning(
             "namespace-throttled",
-            f"namespace {namespace}",
             throttled_text(used),
             "find out why so many of its jobs are pending: ringwise get jobs -n " + namespace,
         )
@@ -266,10 +249,8 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
     without_arch: list[str] = []
     reported: dict[tuple[str, str], list[str]] = {}
     if not state.node_count:
-        yield Finding(
-            ERROR,
+        yield Subject("cluster").error(
             "no-nodes",
-            "cluster",
             "has no nodes: no job can start",
             "add nodes; with -f, include the Nodes (kubectl get nodes -o yaml)",
         )
@@ -277,14 +258,9 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
         node = state.nodes[number]
         if node is None:
             continue
+        subject = Subject(f"node {node.name}")
         if not node.ready:
-            yield Finding(
-                WARNING,
-                "node-not-ready",
-                f"node {node.name}",
-                "is not Ready",
-                "see its kubelet and conditions",
-            )
+            yield subject.warning("node-not-ready", "is not Ready", "see its kubelet and conditions")
         if number in state.node_status:
             for fault in node_faults(state, number):
                 if fault.kind in (NODE, SWITCH) and fault.level != NOT_READY:
@@ -292,10 +268,8 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
         resources = [name for name in node.chips_allocatable if catalog.serving(name)]
         for name in node.chips_allocatable:
             if not catalog.serving(name) and not is_part_of_a_chip(name):
-                yield Finding(
-                    WARNING,
+                yield subject.warning(
                     "resource-unknown",
-                    f"node {node.name}",
                     f"offers {name}, which no board defines",
                     f"supported resources: {', '.join(catalog.resources)}; a board file can add others",
                 )
@@ -305,45 +279,37 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
         if arch is None:
             without_arch.append(node.name)
         elif arch not in _ARCHITECTURES:
-            yield Finding(
-                WARNING,
+            yield subject.warning(
                 "label-odd",
-                f"node {node.name}",
                 f"has the label {HOST_ARCH}={arch}; jobs select {' or '.join(_ARCHITECTURES)}",
                 f"label it {HOST_ARCH}={nearest(arch, _ARCHITECTURES) or _ARCHITECTURES[0]}",
             )
-        yield from _board_label(view, node.name, node.labels.get(ACCELERATOR_TYPE), resources)
+        yield from _board_label(view, subject, node.labels.get(ACCELERATOR_TYPE), resources)
     for (kind, level), names in reported.items():
         verb = agrees(len(names), "is", "are")
-        yield Finding(
-            WARNING,
+        yield Subject(named(names, "node")).warning(
             "node-unhealthy",
-            named(names, "node"),
             f"switches are reported as {level}" if kind == SWITCH else f"{verb} reported as {level}",
             "see the affected jobs: `ringwise fault list`",
         )
     if without_arch:
-        yield Finding(
-            NOTE,
+        yield Subject(named(without_arch, "node")).note(
             "label-missing",
-            named(without_arch, "node"),
             f"no label {HOST_ARCH}, so jobs that select it are never placed there",
             f"set the label to {_ARCHITECTURES[0]} or {_ARCHITECTURES[1]}",
         )
 
 
 def _board_label(
-    view: SchedulerView, node: str, label: str | None, resources: list[str]
+    view: SchedulerView, subject: Subject, label: str | None, resources: list[str]
 ) -> Iterator[Finding]:
     if label is None:
         return
     for resource in resources:
         board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
         if isinstance(board, Reason) and board.code == "unknown-accelerator-type":
-            yield Finding(
-                WARNING,
+            yield subject.warning(
                 "label-odd",
-                f"node {node}",
                 f"has the label {ACCELERATOR_TYPE}={label}, which does not select a board of {resource}",
                 board.fixes[0],
             )
@@ -354,10 +320,8 @@ def _board_label(
 
 def _addresses(view: SchedulerView) -> Iterator[Finding]:
     for address, names in sorted(view.cluster.addresses.duplicates.items()):
-        yield Finding(
-            WARNING,
+        yield Subject(named(list(names), "node")).warning(
             "duplicate-internal-ip",
-            named(list(names), "node"),
             f"have the same InternalIP {address}; {names[0]} is the oldest and keeps the position under its "
             "leaf switch, the others have none",
             "find the node that reports another node's address, and correct or delete it",
@@ -374,7 +338,7 @@ def _switches(view: SchedulerView) -> Iterator[Finding]:
             problems.append(problem)
     for problem in problems:
         fatal = problem == view.topology.topology_problem
-        yield of_reason(ERROR if fatal else WARNING, "ConfigMap basic-tor-node-cm", problem)
+        yield Subject("ConfigMap basic-tor-node-cm").refused(ERROR if fatal else WARNING, problem)
     if resolved is None or view.topology.topology_problem is not None:
         return
     outside = [
@@ -383,10 +347,8 @@ def _switches(view: SchedulerView) -> Iterator[Finding]:
         if state.names[number] not in resolved.switch_of and _offers_chips(view, number)
     ]
     if outside:
-        yield Finding(
-            WARNING,
+        yield Subject(named(outside, "node")).warning(
             "node-outside-topology",
-            named(outside, "node"),
             "under no leaf switch, so switch-aware jobs are never placed there",
             "add the InternalIP to basic-tor-node-cm",
         )
@@ -410,13 +372,9 @@ _HYPER_NODE_FIXES = {
 def _hyper_nodes(view: SchedulerView) -> Iterator[Finding]:
     for name, problems in view.hyper_forest().problems.items():
         for problem in problems:
-            yield Finding(
-                NOTE if problem.mild else WARNING,
-                f"hypernode-{problem.kind}",
-                f"HyperNode {name}",
-                problem.sentence,
-                _HYPER_NODE_FIXES[problem.kind],
-            )
+            subject = Subject(f"HyperNode {name}")
+            report = subject.note if problem.mild else subject.warning
+            yield report(f"hypernode-{problem.kind}", problem.sentence, _HYPER_NODE_FIXES[problem.kind])
 
 
 def _not_served(view: SchedulerView, severity: str) -> Iterator[Finding]:
@@ -438,16 +396,14 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
     if not superpods.nodes_of and not requested:
         return
     for superpod, problem in superpods.superpod_problems.items():
-        yield of_reason(ERROR, f"SuperPoD {superpod}", problem)
+        yield Subject(f"SuperPoD {superpod}").refused(ERROR, problem)
     yield from superpod_findings(view)
     racks = view.racks()
     for superpod, nodes in superpods.nodes_of.items():
         # Jobs for racks keep no reserve.
         if len(nodes) <= settings.reserve_nodes and superpod not in racks.nodes_of:
-            yield Finding(
-                WARNING,
+            yield Subject(f"SuperPoD {superpod}").warning(
                 "superpod-all-reserve",
-                f"SuperPoD {superpod}",
                 f"has {counted(nodes, 'node')}, and all are reserved as spares: reserve-nodes is "
                 f"{settings.reserve_nodes}",
                 f"lower reserve-nodes below {len(nodes)}",
@@ -464,17 +420,15 @@ def _racks(view: SchedulerView) -> Iterator[Finding]:
     for node, problem in racks.node_problems.items():
         name = view.cluster.names[int(node)]
         if problem.code == "rack-id-invalid":
-            yield of_reason(WARNING, f"node {name}", problem)
+            yield Subject(f"node {name}").refused(WARNING, problem)
         elif problem.code == "rack-id-missing" and (
             not racks.nodes_of or view.superpods().superpod_of[node] in racks.nodes_of
         ):
             # In a mixed cluster the SuperPoDs of other boards have no racks.
             missing.append(name)
     if missing:
-        yield Finding(
-            WARNING,
+        yield Subject(named(missing, "node")).warning(
             "rack-id-missing",
-            named(missing, "node"),
             "no rack ID, so jobs for racks are never scheduled there",
             "configure the device plugin to report RackID, or annotate the node with rackID",
         )
@@ -490,24 +444,20 @@ def _offers_chips(view: SchedulerView, number: int) -> bool:
 
 def _limits(view: SchedulerView) -> Iterator[Finding]:
     for name, problem in view.limits.problems.items():
-        yield Finding(
-            WARNING,
+        yield Subject(f"UsageLimit {name}").warning(
             "limit-not-accepted",
-            f"UsageLimit {name}",
             f"it is not in effect: {problem}",
             f"correct it or delete it: kubectl delete usagelimit {name}",
         )
     for note in limit_notes(view):
-        yield Finding(WARNING, "limit-without-effect", note.where, note.what, note.fix)
+        yield Subject(note.where).warning("limit-without-effect", note.what, note.fix)
 
 
 def _move_plans(view: SchedulerView) -> Iterator[Finding]:
     for name, state in view.history.moves.states.items():
         if state.problem is not None:
-            yield Finding(
-                WARNING,
+            yield Subject(f"MovePlan {name}").warning(
                 "move-plan-not-accepted",
-                f"MovePlan {name}",
                 f"it is not carried out: {state.problem[1]}",
                 f"delete it: kubectl delete moveplan {name}",
             )
@@ -527,10 +477,8 @@ def _static_vnpus(view: SchedulerView) -> Iterator[Finding]:
             part = pod.cls.part
             chips = mounted_part(pod).chips if part is not None and part.mode == STATIC and pod.live else ()
             if any(faulty >> chip & 1 for chip in chips):
-                yield Finding(
-                    WARNING,
+                yield Subject(f"node {state.names[number]}").warning(
                     "static-vnpu-on-faulty-chip",
-                    f"node {state.names[number]}",
                     f"pod {pod.key} has a static vNPU of a faulty chip ({', '.join(map(str, chips))})",
                     f"delete {pod.key}: pods with static vNPUs are not rescheduled",
                 )
@@ -540,18 +488,14 @@ def _queues(view: SchedulerView) -> Iterator[Finding]:
     queues, total = view.queues, view.what_if.sessions.capacity()
     promised: dict[str, int] = {}
     for queue in queues.values():
-        where = f"queue {queue.name}"
+        subject = Subject(f"queue {queue.name}")
         if queue.weight < 1:
-            yield Finding(
-                ERROR, "queue-weight", where, f"has weight {queue.weight}", "set a weight of at least 1"
-            )
+            yield subject.error("queue-weight", f"has weight {queue.weight}", "set a weight of at least 1")
         for problem in queue_claim_problems(queue):
-            yield Finding(WARNING, "queue-annotation", where, problem, "correct the annotation of the queue")
+            yield subject.warning("queue-annotation", problem, "correct the annotation of the queue")
         if queue.parent and queue.parent not in queues and queue.parent != "root":
-            yield Finding(
-                WARNING,
+            yield subject.warning(
                 "queue-parent-unknown",
-                where,
                 f"names the parent {queue.parent}, which does not exist",
                 f"create queue {queue.parent}, or correct spec.parent",
             )
@@ -559,10 +503,8 @@ def _queues(view: SchedulerView) -> Iterator[Finding]:
             promised[name] = promised.get(name, 0) + least
             most = queue.capability.get(name)
             if most is not None and least > most:
-                yield Finding(
-                    ERROR,
+                yield subject.error(
                     "queue-guarantee-above-capability",
-                    where,
                     f"guarantees {least} of {name} and may use {most}",
                     f"raise the capability of {name} to {least}, or lower the guarantee",
                 )
@@ -571,21 +513,16 @@ def _queues(view: SchedulerView) -> Iterator[Finding]:
                 shared = is_chip_resource(name) and any(
                     one.mode == SOFT for one in view.cluster.modes.values()
                 )
-                yield Finding(
-                    WARNING if shared else NOTE,
-                    "queue-capability-above-cluster",
-                    where,
-                    f"may use {most} of {name} and the cluster has {total[name]}",
-                    "queues count soft shares in chips: divide a capability in percent by 100"
-                    if shared
-                    else "no action required unless nodes are missing",
-                )
+                report, fix = subject.note, "no action required unless nodes are missing"
+                if shared:
+                    report = subject.warning
+                    fix = "queues count soft shares in chips: divide a capability in percent by 100"
+                what = f"may use {most} of {name} and the cluster has {total[name]}"
+                yield report("queue-capability-above-cluster", what, fix)
     for name, amount in sorted(promised.items()):
         if amount > total.get(name, 0):
-            yield Finding(
-                ERROR,
+            yield Subject("queues").error(
                 "queue-guarantees-above-cluster",
-                "queues",
                 f"are guaranteed {amount} of {name} together and the cluster has {total.get(name, 0)}",
                 "lower the guarantees",
             )
@@ -593,15 +530,15 @@ def _queues(view: SchedulerView) -> Iterator[Finding]:
 
 def _jobs(view: SchedulerView) -> Iterator[Finding]:
     for job in sorted(view.jobs.values(), key=lambda job: job.key):
-        where = f"job {job.namespace}/{job.name}"
         for defect in job.defects:
-            yield of_reason(ERROR, where, defect)
+            yield _subject(job).refused(ERROR, defect)
         if job.queue not in view.queues:
             queues = sorted(view.queues)
             close = nearest(job.queue, queues) or queues[0]
-            yield of_reason(ERROR, where, UNKNOWN_QUEUE(queue=job.queue, known=queues, nearest=close))
-        elif not job.defects and _refused(job) and job.reason is not None:
-            yield of_reason(WARNING, where, job.reason)
+            unknown = UNKNOWN_QUEUE(queue=job.queue, known=queues, nearest=close)
+            yield _subject(job).refused(ERROR, unknown)
+        elif not job.defects and job.reason is not None and is_refused(job.reason):
+            yield _subject(job).refused(WARNING, job.reason)
 
 
 def _missing_pods(view: SchedulerView) -> Iterator[Finding]:
@@ -609,14 +546,10 @@ def _missing_pods(view: SchedulerView) -> Iterator[Finding]:
     for vcjob in view.vcjobs.values():
         reason = pods_not_created(vcjob, pods.get(id(vcjob), ()))
         if reason is not None:
-            yield of_reason(ERROR, f"job {vcjob.key}", reason)
-
-
-def _refused(job: Job) -> bool:
-    return job.reason is not None and job.reason.kind.stage is Stage.VALIDATE
+            yield Subject(f"job {vcjob.key}").refused(ERROR, reason)
 
 
 def _incidents(view: SchedulerView) -> Iterator[Finding]:
     for incident in view.history.incidents[-_INCIDENTS:]:
         where = incident.where + (f", job {incident.job}" if incident.job else "")
-        yield Finding(ERROR, "incident", where, incident.error, "report it; RINGWISE_DEBUG=1 shows more")
+        yield Subject(where).error("incident", incident.error, "report it; RINGWISE_DEBUG=1 shows more")

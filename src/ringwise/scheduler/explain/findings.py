@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from ringwise.grammar import plural
+from ringwise.reasons import Reason
 from ringwise.records import dataclass
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -19,6 +20,26 @@ class Finding:
     object: str
     message: str
     fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What findings are about: a kind and a name, such as `node a`."""
+
+    text: str
+
+    def error(self, code: str, message: str, fix: str) -> Finding:
+        return Finding(ERROR, code, self.text, message, fix)
+
+    def warning(self, code: str, message: str, fix: str) -> Finding:
+        return Finding(WARNING, code, self.text, message, fix)
+
+    def note(self, code: str, message: str, fix: str) -> Finding:
+        return Finding(NOTE, code, self.text, message, fix)
+
+    def refused(self, severity: str, reason: Reason) -> Finding:
+        """Return the reason as a finding, with the first of its fixes."""
+        return Finding(severity, reason.code, self.text, reason.message, next(iter(reason.fixes), ""))
 
 
 #: Names of one finding that are all written out; of more, so many are examples.

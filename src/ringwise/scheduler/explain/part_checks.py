@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding
+from ringwise.scheduler.explain.findings import ERROR, Finding, Subject
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.allocation_modes import NO_CHIPS, NodeMode
 from ringwise.state.cluster import PodRecord
@@ -24,8 +24,7 @@ def part_findings(view: SchedulerView) -> Iterator[Finding]:
             continue
         name = state.names[number]
         for pod in sorted(state.amounts(number).unknown, key=natural_key):
-            reason = UNKNOWN_PART(node=name, pod=pod)
-            yield Finding(ERROR, reason.code, f"node {name}", reason.message, reason.fixes[0])
+            yield Subject(f"node {name}").refused(ERROR, UNKNOWN_PART(node=name, pod=pod))
         if mode.mode == STATIC:
             continue
         for uid in sorted(state.pods_on[number], key=lambda uid: natural_key(state.pods[uid].pod.key)):
@@ -46,10 +45,8 @@ def _doubtful(view: SchedulerView, node: str, resource: str, record: PodRecord) 
     reports = view.cluster.reports.get((node, resource), {}).values()
     chips = next((one.doubtful[pod.uid] for one in reports if pod.uid in one.doubtful), 0)
     if chips and pod.cls.part is not None:
-        yield Finding(
-            NOTE,
+        yield Subject(f"node {node}").note(
             "chips-without-record",
-            f"node {node}",
             f"the device plugin has no record of the share of pod {pod.key}: "
             f"{chip_names(resource, chips_of(chips))} accepts no new shares until it ends",
             f"no action required; delete {pod.key} when possible",
@@ -79,10 +76,8 @@ def _differences(
     if not said:
         return
     percent = f"{count} percent, " if mode.mode == SOFT else ""
-    yield Finding(
-        WARNING,
+    yield Subject(f"node {node}").warning(
         "annotations-differ",
-        f"node {node}",
         f"pod {pod.key} is counted as {percent}{_text(resource, chips, counted)}; {'; '.join(said)}",
         f"delete {pod.key} if it was edited, and install the admission policy (annotationPolicy)",
     )

@@ -7,7 +7,7 @@ A cluster may have SuperPoDs and servers without. A node that reports none (-2, 
 from __future__ import annotations
 
 from ringwise.reasons import Reason
-from ringwise.scheduler.explain.findings import WARNING, Finding, named
+from ringwise.scheduler.explain.findings import WARNING, Finding, Subject, named
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Node
 from ringwise.topology.board import Board
@@ -73,24 +73,19 @@ def superpod_findings(view: SchedulerView) -> list[Finding]:
         elif problem.code == SUPERPOD_NONE.code:
             none.append(name)
         else:
-            fix = problem.fixes[0] if problem.fixes else ""
-            result.append(Finding(WARNING, problem.code, f"node {name}", problem.message, fix))
+            result.append(Subject(f"node {name}").refused(WARNING, problem))
     if missing:
         result.append(
-            Finding(
-                WARNING,
+            Subject(named(missing, "node")).warning(
                 SUPERPOD_ID_MISSING.code,
-                named(missing, "node"),
                 "no SuperPoD ID, so jobs with blocks are never scheduled there",
                 "configure the device plugin to report SuperPodID, or annotate the node with superPodID",
             )
         )
     if none:
         result.append(
-            Finding(
-                WARNING,
+            Subject(named(none, "node")).warning(
                 SUPERPOD_NONE.code,
-                named(none, "node"),
                 f"labeled {ACCELERATOR_TYPE} as a server of a SuperPoD, but reported to be in none, "
                 "so jobs with blocks are never scheduled there",
                 "check driver and cabling of the node, or correct its label",
