@@ -43,5 +43,4 @@ def volume_fixes(search: FixSearch) -> Iterator[Fix]:
         names.append(counted(len(claims) - _NAMED_CLAIMS, "more claim"))
     text = f"use {agrees(len(claims), 'a volume', 'volumes')} for {joined(names)} that every node can use"
     supposed = partial(search.view.what_if.claims_bound, pods, others=True)
-    if search.holds(supposed, sum(len(pod.claims) for pod in pods)):
-        yield search.fix("claim", text, supposed)
+    yield from search.attempt("claim", text, supposed, sum(len(pod.claims) for pod in pods))

@@ -13,8 +13,16 @@ from ringwise.plugins.predicates.reasons import NODE_CORDONED, UNTOLERATED_TAINT
 from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
 from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan_inside
 from ringwise.scheduler.explain.closest_nodes import ClosestNode
-from ringwise.scheduler.explain.fix_search import STARTS, Fix, FixSearch, Suppose, joined, together
-from ringwise.state.model import Isolation, Node
+from ringwise.scheduler.explain.fix_search import (
+    STARTS,
+    Fix,
+    FixSearch,
+    Suppose,
+    first_fixes,
+    joined,
+    together,
+)
+from ringwise.state.model import Isolation
 from ringwise.state.reasons import NODE_DRAINS, NODE_ISOLATED, NODE_NOT_READY, NODE_RESERVED
 from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
@@ -38,21 +46,20 @@ def chip_fixes(search: FixSearch) -> Iterator[Fix]:
         for miss in search.misses
         if miss.chips and miss.missing and not miss.chips & own.get(miss.number, 0)
     ]
-    single = 0
-    for miss in near[:5]:
-        text = f"free {_chips_text(policy.board.ring_kind, [miss])}"
-        fixes = list(search.attempt("chips", text, _freed(search, miss)))
-        yield from fixes
-        single += len(fixes)
-        if single >= 2:
-            return
+    kind = policy.board.ring_kind
+    alone = (
+        search.attempt("chips", f"free {_chips_text(kind, [miss])}", _freed(search, miss))
+        for miss in near[:5]
+    )
+    single = list(first_fixes(alone, 2))
+    yield from single
     if single:
         return
     for region in _regions(search, near)[:6]:
         parts = [_freed(search, miss) for miss in region[:16]]
         taken = search.fewest(parts)
         if taken:
-            text = f"free {_chips_text(policy.board.ring_kind, [region[n] for n in taken])}"
+            text = f"free {_chips_text(kind, [region[n] for n in taken])}"
             yield search.fix("chips", text, together(parts, taken))
             return
 
@@ -113,12 +120,12 @@ def ended_job_fixes(search: FixSearch) -> Iterator[Fix]:
         return
     # Those that brought the job furthest alone come first.
     candidates = [candidates[position] for _, position in sorted(helpful)]
-    for (first, some), (second, more) in combinations(candidates[:_PAIRED], 2):
+    for (one, some), (other, more) in combinations(candidates[:_PAIRED], 2):
         if search.is_over:
             return
         uids = [*some, *more]
         if search.holds(search.ended(uids), len(uids)):
-            yield search.fix("job-ended", f"wait for {first} and {second} to end", search.ended(uids))
+            yield search.fix("job-ended", f"wait for {one} and {other} to end", search.ended(uids))
             return
     parts = [search.ended(uids) for _, uids in candidates[:_MAX_TOGETHER]]
     taken = search.fewest(parts, 8)
@@ -184,24 +191,16 @@ def _candidates(search: FixSearch) -> list[tuple[str, list[str]]]:
 
 
 def node_fixes(search: FixSearch) -> Iterator[Fix]:
-    repairable = [
-        (miss, repaired)
-        for miss in (*search.misses, *search.tainted)
-        if (repaired := _repaired_node(search, miss)) is not None
-    ]
-    count = 0
-    for _, (node, words) in repairable[:5]:
-        fixes = list(search.attempt("node", words, _node_as(search, node)))
-        yield from fixes
-        count += len(fixes)
-        if count == 2:
-            return
-    if count or len(repairable) < 2:
+    misses = (*search.misses, *search.tainted)
+    repairs = [repair for miss in misses if (repair := _repair(search, miss)) is not None]
+    single = list(first_fixes((search.attempt("node", *repair) for repair in repairs[:5]), 2))
+    yield from single
+    if single or len(repairs) < 2:
         return
-    parts = [_node_as(search, node) for _, (node, _) in repairable[:16]]
+    parts = [suppose for _, suppose in repairs[:16]]
     taken = search.fewest(parts)
     if taken:
-        words = joined([repairable[n][1][1] for n in taken])
+        words = joined([repairs[n][0] for n in taken])
         yield search.fix("node", words, together(parts, taken))
 
 
@@ -210,34 +209,31 @@ def isolation_fixes(search: FixSearch) -> Iterator[Fix]:
     view, policy = search.view, search.job.policy
     if not view.cluster.isolations or policy is None:
         return
-    nodes: set[str] = set()
+    nodes: dict[str, int] = {}
     for miss in search.misses:
         entries = view.cluster.isolations_of(miss.number)
-        if not entries or (miss.reason.code not in _ISOLATED and not miss.chips):
-            continue
-        text = _release_text(entries)
-        if text in nodes:
-            # Another node of the same leaf switch or SuperPoD.
-            continue
-        fixes = list(search.attempt("released", text, partial(view.what_if.released, miss.number)))
-        yield from fixes
-        nodes.update(text for _ in fixes)
-        if len(nodes) == 2:
-            return
+        if entries and (miss.reason.code in _ISOLATED or miss.chips):
+            # Other nodes of the same leaf switch or SuperPoD are released with the first.
+            nodes.setdefault(_release_text(entries), miss.number)
+    attempts = (
+        search.attempt("released", text, partial(view.what_if.released, node)) for text, node in nodes.items()
+    )
+    yield from first_fixes(attempts, 2)
 
 
 def reservation_fixes(search: FixSearch) -> Iterator[Fix]:
     """Reservations of nodes that keep the job off: each canceled alone."""
-    count = tried = 0
-    for name in dict.fromkeys(
-        str(miss.reason.details["name"]) for miss in search.misses if miss.reason.code == NODE_RESERVED.code
-    ):
-        text = f"delete reservation {name} (`ringwise unreserve {name}`)"
-        fixes = list(search.attempt("unreserved", text, partial(search.view.what_if.unreserved, name)))
-        yield from fixes
-        count, tried = count + len(fixes), tried + 1
-        if count == 2 or tried == _MAX_TOGETHER:
-            return
+    reserved = (miss.reason for miss in search.misses if miss.reason.code == NODE_RESERVED.code)
+    names = dict.fromkeys(str(reason.details["name"]) for reason in reserved)
+    attempts = (
+        search.attempt(
+            "unreserved",
+            f"delete reservation {name} (`ringwise unreserve {name}`)",
+            partial(search.view.what_if.unreserved, name),
+        )
+        for name in [*names][:_MAX_TOGETHER]
+    )
+    yield from first_fixes(attempts, 2)
 
 
 def _release_text(entries: Sequence[Isolation]) -> str:
@@ -254,24 +250,22 @@ def _release_text(entries: Sequence[Isolation]) -> str:
     return f"end the isolation of {what} ({shown})"
 
 
-def _repaired_node(search: FixSearch, miss: ClosestNode) -> tuple[Node, str] | None:
+def _repair(search: FixSearch, miss: ClosestNode) -> tuple[str, Suppose] | None:
     node = search.view.cluster.nodes[miss.number]
     if node is None:
         return None
+    node_is = search.view.what_if.node_is
     if miss.reason.code == NODE_CORDONED.code:
         taints = tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT)
-        return replace(node, unschedulable=False, taints=taints), f"uncordon {node.name}"
+        repaired = replace(node, unschedulable=False, taints=taints)
+        return f"uncordon {node.name}", partial(node_is, repaired)
     if miss.reason.code == NODE_NOT_READY.code:
-        return replace(node, ready=True), f"make {node.name} Ready"
+        return f"make {node.name} Ready", partial(node_is, replace(node, ready=True))
     if miss.reason.code == UNTOLERATED_TAINT.code:
         taint = miss.reason.details["taint"]
         taints = tuple(one for one in node.taints if written_taint(one) != taint)
-        return replace(node, taints=taints), f"remove the taint {taint} from {node.name}"
+        return f"remove the taint {taint} from {node.name}", partial(node_is, replace(node, taints=taints))
     return None
-
-
-def _node_as(search: FixSearch, node: Node) -> Suppose:
-    return partial(search.view.what_if.node_is, node)
 
 
 def _chips_text(ring_kind: str, misses: Sequence[ClosestNode]) -> str:

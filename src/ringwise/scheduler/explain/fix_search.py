@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from itertools import chain, islice
 
 from ringwise.framework.job import Job
+from ringwise.framework.trials import nearest
 from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
 from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
 from ringwise.scheduler.explain.closest_nodes import Refusals
+from ringwise.scheduler.explain.what_if import JobChange
 from ringwise.scheduler.view import SchedulerView
 
 #: Pods that may be placed or released while looking for fixes: keeps the search short on any cluster.
@@ -164,6 +168,17 @@ class FixSearch:
         if self.holds(suppose, extra):
             yield self.fix(kind, text, suppose)
 
+    def change(self, kind: str, text: str, change: JobChange) -> Iterator[Fix]:
+        return self.attempt(kind, text, self.changed(change))
+
+    def largest_below(self, limit: int, suppose: Callable[[int], Suppose]) -> int:
+        """Return the largest number below a limit with which the job starts; 0 if there is none."""
+        return nearest(0, limit, lambda number: self.holds(suppose(number)) or None, True)[0]
+
+    def changed(self, change: JobChange) -> Suppose:
+        """Suppose that the job is different."""
+        return partial(self.view.what_if.changed, self.job, change)
+
     def fewest(self, parts: Sequence[Suppose], extra: int = 0) -> list[int]:
         """Positions of a small set of suppositions that together let the job start; empty if none does."""
         taken: list[int] = []
@@ -178,6 +193,11 @@ class FixSearch:
             if self.holds(together(parts, fewer), extra):
                 taken = fewer
         return taken
+
+
+def first_fixes(attempts: Iterable[Iterator[Fix]], most: int = 1) -> Iterator[Fix]:
+    """The fixes of the first attempts that help, at most so many. No other is tried."""
+    return islice(chain.from_iterable(attempts), most)
 
 
 def together(parts: Sequence[Suppose], taken: Iterable[int]) -> Suppose:

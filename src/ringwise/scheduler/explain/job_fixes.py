@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -11,13 +11,12 @@ from ringwise.durations import duration_text
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.framework.reasons import QUEUE_SHARE_KEPT
-from ringwise.framework.trials import nearest
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.switches.classes import NORMAL_SCHEMA, asks_for_switches
 from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.explain.boards_present import board_of_job, boards_present
-from ringwise.scheduler.explain.fix_search import Fix, FixSearch, Suppose, joined
+from ringwise.scheduler.explain.fix_search import Fix, FixSearch, first_fixes, joined
 from ringwise.scheduler.explain.what_if import JobChange
 from ringwise.state.model import NetworkTopology, SubGroupPolicy
 from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
@@ -43,10 +42,6 @@ _TIERS = 3
 _DURATIONS = 3
 
 
-def _change(search: FixSearch, change: JobChange) -> Suppose:
-    return partial(search.view.what_if.changed, search.job, change)
-
-
 def size_fixes(search: FixSearch) -> Iterator[Fix]:
     """N2: another valid number of chips in each pod.
 
@@ -60,19 +55,12 @@ def size_fixes(search: FixSearch) -> Iterator[Fix]:
     sizes = _allowed(search, len(pods))
     below = sorted((size for size in sizes if size < now), reverse=True)
     above = sorted(size for size in sizes if size > now) if now not in sizes else []
-    each = " in each pod" if len(pods) > 1 else ""
+    words = counted(now, "chip") + (" in each pod" if len(pods) > 1 else "")
     for tried in (below, above[:1]):
-        for size in tried:
-            fixes = list(
-                search.attempt(
-                    "size",
-                    f"request {size} instead of {counted(now, 'chip')}{each}",
-                    _change(search, JobChange(chips=size)),
-                )
-            )
-            if fixes:
-                yield fixes[0]
-                break
+        yield from first_fixes(
+            search.change("size", f"request {size} instead of {words}", JobChange(chips=size))
+            for size in tried
+        )
 
 
 def _allowed(search: FixSearch, pods: int) -> frozenset[int]:
@@ -90,15 +78,10 @@ def _is_placed(search: FixSearch, uid: str) -> bool:
 def minimum_fixes(search: FixSearch) -> Iterator[Fix]:
     """The largest smaller gang that starts, found by bisection."""
     job = search.job
-    most = _most_with(search, job.min_available, lambda pods: JobChange(min_available=pods))
+    most = search.largest_below(job.min_available, lambda pods: search.changed(JobChange(min_available=pods)))
     if most:
         text = f"lower minAvailable from {job.min_available} to {most}"
-        yield search.fix("min-available", text, _change(search, JobChange(min_available=most)))
-
-
-def _most_with(search: FixSearch, too_many: int, change: Callable[[int], JobChange]) -> int:
-    """Return the largest number below `too_many` with which the job starts; 0 if there is none."""
-    return nearest(0, too_many, lambda number: search.holds(_change(search, change(number))) or None, True)[0]
+        yield search.fix("min-available", text, search.changed(JobChange(min_available=most)))
 
 
 def label_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -113,8 +96,8 @@ def label_fixes(search: FixSearch) -> Iterator[Fix]:
         return
     if job.labels.get(SUPER_POD_AFFINITY) != "soft":
         yield from _edit(search, "label", SUPER_POD_AFFINITY, "soft")
-    yield from _first(_edit(search, "annotation", SP_BLOCK, size) for size in _block_sizes(search))
-    yield from _first(_edit(search, "annotation", RA_BLOCK, size) for size in _rack_sizes(search))
+    yield from first_fixes(_edit(search, "annotation", SP_BLOCK, size) for size in _block_sizes(search))
+    yield from first_fixes(_edit(search, "annotation", RA_BLOCK, size) for size in _rack_sizes(search))
     for key in (SP_BLOCK, RA_BLOCK, UB_MEMORY):
         if key in job.annotations:
             yield from _edit(search, "annotation", key, None)
@@ -132,16 +115,16 @@ def topology_fixes(search: FixSearch) -> Iterator[Fix]:
         return
     present = topology.highest_tier_name or topology.highest_tier
     higher = [tier for tier in forest.by_tier if tier > now][:_TIERS]
-    yield from _first(
-        search.attempt(
+    yield from first_fixes(
+        search.change(
             "topology",
             f"set networkTopology.highestTierAllowed to {tier} (now {present})",
-            _change(search, JobChange(topology=NetworkTopology(highest_tier=tier))),
+            JobChange(topology=NetworkTopology(highest_tier=tier)),
         )
         for tier in higher
     )
-    soft = _change(search, JobChange(topology=NetworkTopology(soft=True)))
-    yield from search.attempt("topology", "set networkTopology.mode to soft", soft)
+    soft = JobChange(topology=NetworkTopology(soft=True))
+    yield from search.change("topology", "set networkTopology.mode to soft", soft)
 
 
 def sub_group_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -154,21 +137,16 @@ def sub_group_fixes(search: FixSearch) -> Iterator[Fix]:
     if not hard or search.view.configuration.plugin(PLUGIN) is None:
         return
 
-    def near(topology: NetworkTopology) -> Suppose:
-        return _change(
-            search,
-            JobChange(
-                sub_groups=tuple(
-                    replace(policy, topology=topology) if policy in hard else policy
-                    for policy in group.sub_groups
-                )
-            ),
+    def near(topology: NetworkTopology) -> JobChange:
+        changed = (
+            replace(policy, topology=topology) if policy in hard else policy for policy in group.sub_groups
         )
+        return JobChange(sub_groups=tuple(changed))
 
     now = max((policy.topology.highest_tier or 0 for policy in hard if policy.topology), default=0)
     where = "of its partitions or sub-groups"
-    yield from _first(
-        search.attempt(
+    yield from first_fixes(
+        search.change(
             "topology",
             f"set highestTierAllowed to {tier} in the networkTopology {where}",
             near(NetworkTopology(highest_tier=tier)),
@@ -176,7 +154,7 @@ def sub_group_fixes(search: FixSearch) -> Iterator[Fix]:
         for tier in [tier for tier in search.view.hyper_forest().by_tier if tier > now][:_TIERS]
     )
     soft = f"set mode to soft in the networkTopology {where}"
-    yield from search.attempt("topology", soft, near(NetworkTopology(soft=True)))
+    yield from search.change("topology", soft, near(NetworkTopology(soft=True)))
 
 
 def _fewer_sub_groups(search: FixSearch, policies: tuple[SubGroupPolicy, ...]) -> Iterator[Fix]:
@@ -194,15 +172,15 @@ def _fewer_sub_groups(search: FixSearch, policies: tuple[SubGroupPolicy, ...]) -
         )
 
     now = max(policy.min_groups for policy in policies)
-    low = _most_with(search, now, fewer)
+    low = search.largest_below(now, lambda most: search.changed(fewer(most)))
     refused = now and job.reason is not None and job.reason.kind.stage is Stage.VALIDATE
     # With none that must run a job starts which has pods for none; one that waits would start without them.
-    if low or (refused and search.holds(_change(search, fewer(0)))):
+    if low or (refused and search.holds(search.changed(fewer(0)))):
         change = fewer(low)
         text = f"lower minPartitions (minSubGroups) from {now} to {low}"
         if change.min_available != job.min_available:
             text += f", and minAvailable from {job.min_available} to {change.min_available}"
-        yield search.fix("min-available", text, _change(search, change))
+        yield search.fix("min-available", text, search.changed(change))
 
 
 def duration_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -222,13 +200,14 @@ def duration_fixes(search: FixSearch) -> Iterator[Fix]:
     lengths = {(start - now) // _MINUTE for start in starts}
     present = search.job.expected
     shorter = {one for one in lengths if one > 0 and (present is None or one * _MINUTE < present)}
-    for minutes in sorted(shorter, reverse=True)[:_DURATIONS]:
-        length = minutes * _MINUTE
-        text = f"set {EXPECTED_DURATION} to {minutes}m or less"
-        fixes = list(search.attempt("duration", text, _change(search, JobChange(expected=length))))
-        yield from fixes
-        if fixes:
-            return
+    yield from first_fixes(
+        search.change(
+            "duration",
+            f"set {EXPECTED_DURATION} to {minutes}m or less",
+            JobChange(expected=minutes * _MINUTE),
+        )
+        for minutes in sorted(shorter, reverse=True)[:_DURATIONS]
+    )
 
 
 def _edit(search: FixSearch, what: str, key: str, value: str | None) -> Iterator[Fix]:
@@ -238,16 +217,7 @@ def _edit(search: FixSearch, what: str, key: str, value: str | None) -> Iterator
     else:
         text = f"set the {what} {key} to " + (f'"{value}"' if value.isdigit() else value)
     change = JobChange(labels={key: value}) if what == "label" else JobChange(annotations={key: value})
-    yield from search.attempt(what, text, _change(search, change))
-
-
-def _first(tried: Iterable[Iterator[Fix]]) -> Iterator[Fix]:
-    """The fixes of the first attempt that helps."""
-    for fixes in tried:
-        first = list(fixes)
-        if first:
-            yield from first
-            return
+    return search.change(what, text, change)
 
 
 def _block_sizes(search: FixSearch) -> Iterator[str]:
@@ -293,11 +263,11 @@ def board_fixes(search: FixSearch) -> Iterator[Fix]:
         if policies and (named or resource in POLICY_ONLY):
             text = f"set the annotation {SCHEDULE_POLICY} to {policies[0]} (board {board.name})"
             change = JobChange(annotations={SCHEDULE_POLICY: policies[0]})
-            yield from search.attempt("board", text, _change(search, change))
+            yield from search.change("board", text, change)
         elif label and not named and selected != {label}:
             change = JobChange(selected=(ACCELERATOR_TYPE, label))
             text = f"set the nodeSelector {ACCELERATOR_TYPE} to {label} (board {board.name})"
-            yield from search.attempt("board", text, _change(search, change))
+            yield from search.change("board", text, change)
     if named:
         yield from _edit(search, "annotation", SCHEDULE_POLICY, None)
     choosing = {
@@ -310,7 +280,7 @@ def board_fixes(search: FixSearch) -> Iterator[Fix]:
     if written:
         text = f"remove the {agrees(len(written), 'label', 'labels')} {joined(written)}"
         change = JobChange(labels=dict.fromkeys(written))
-        yield from search.attempt("board", text, _change(search, change))
+        yield from search.change("board", text, change)
 
 
 def selector_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -325,7 +295,7 @@ def selector_fixes(search: FixSearch) -> Iterator[Fix]:
     for key, values in selected.items():
         change = JobChange(unselected=frozenset({key}))
         text = f"remove the nodeSelector {key}: {' or '.join(values)}"
-        yield from search.attempt("selector", text, _change(search, change))
+        yield from search.change("selector", text, change)
 
 
 # -- its queue -----------------------------------------------------------------------------------
@@ -364,23 +334,22 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
             yield from search.attempt("queue", text, partial(view.what_if.queue_is, opened))
         if "share" in reason.code or "overused" in reason.code:
             yield from _weight_fixes(search)
-    for other in sorted(view.queues)[:16]:
-        if other != job.queue:
-            fixes = list(
-                search.attempt("queue", f"use queue {other}", _change(search, JobChange(queue=other)))
-            )
-            yield from fixes
-            if fixes:
-                return
+    yield from first_fixes(
+        search.change("queue", f"use queue {other}", JobChange(queue=other))
+        for other in sorted(view.queues)[:16]
+        if other != job.queue
+    )
 
 
 def _weight_fixes(search: FixSearch) -> Iterator[Fix]:
     view = search.view
     queue = view.queues[search.job.queue]
-    for factor in (2, 4, 8, 16, 32):
-        heavier = replace(queue, weight=max(1, queue.weight) * factor)
-        text = f"raise the weight of queue {queue.name} to {heavier.weight} (now {queue.weight})"
-        fixes = list(search.attempt("queue", text, partial(view.what_if.queue_is, heavier)))
-        if fixes:
-            yield from fixes
-            return
+    weights = (max(1, queue.weight) * factor for factor in (2, 4, 8, 16, 32))
+    yield from first_fixes(
+        search.attempt(
+            "queue",
+            f"raise the weight of queue {queue.name} to {weight} (now {queue.weight})",
+            partial(view.what_if.queue_is, replace(queue, weight=weight)),
+        )
+        for weight in weights
+    )

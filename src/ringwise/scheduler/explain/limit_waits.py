@@ -26,7 +26,7 @@ from ringwise.framework.reasons import (
 from ringwise.framework.users import unknown_user
 from ringwise.grammar import amount_text, counted
 from ringwise.reasons import Reason
-from ringwise.scheduler.explain.fix_search import Fix, FixSearch
+from ringwise.scheduler.explain.fix_search import Fix, FixSearch, first_fixes
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.limits import PENDING_JOBS, UsageLimit
 from ringwise.topology.natural import natural_key
@@ -143,13 +143,11 @@ def _ended(search: FixSearch, scope: Scope, resource: str) -> Iterator[Fix]:
     view, job = search.view, search.job
     users = _users(view, scope, resource)
     own = [one for one, _ in users if one.namespace == job.namespace and one is not job]
-    for other in own[:_TRIED]:
-        uids = [uid for uid in other.pods if view.cluster.pods[uid].node >= 0]
-        text = f"wait for job {other.namespace}/{other.name} to end"
-        fixes = list(search.attempt("job-ended", text, search.ended(uids), len(uids)))
-        yield from fixes
-        if fixes:
-            return
+    running = ((one, [uid for uid in one.pods if view.cluster.pods[uid].node >= 0]) for one in own[:_TRIED])
+    yield from first_fixes(
+        search.attempt("job-ended", f"wait for job {one.full_name} to end", search.ended(uids), len(uids))
+        for one, uids in running
+    )
 
 
 class LimitNote(NamedTuple):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 
-from ringwise.framework.trials import nearest
 from ringwise.grammar import counted
-from ringwise.scheduler.explain.fix_search import Fix, FixSearch, Suppose
+from ringwise.scheduler.explain.fix_search import Fix, FixSearch, Suppose, first_fixes
 from ringwise.scheduler.explain.what_if import JobChange
 from ringwise.state.model import SOFT, STATIC, PartRequest
 from ringwise.state.part_requests import SHARE_LABELS, quota
@@ -55,12 +53,11 @@ def part_fixes(search: FixSearch) -> Iterator[Fix]:
 
 def _with(
     search: FixSearch,
-    labels: dict[str, str | None] | None = None,
-    annotations: dict[str, str | None] | None = None,
+    labels: Mapping[str, str | None] | None = None,
+    annotations: Mapping[str, str | None] | None = None,
     **part: object,
 ) -> Suppose:
-    change = JobChange(labels=labels, annotations=annotations, part=part)
-    return partial(search.view.what_if.changed, search.job, change)
+    return search.changed(JobChange(labels=labels, annotations=annotations, part=part))
 
 
 def _of_share(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
@@ -92,52 +89,51 @@ def _of_share(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
     def with_memory(size: int) -> Suppose:
         return _with(search, labels={HBM_QUOTA: str(size)}, mb=size)
 
-    most = nearest(0, part.count, lambda count: search.holds(with_percent(count)) or None, True)[0]
+    most = search.largest_below(part.count, with_percent)
     if most:
         text = f"request {most} instead of {part.count} percent (request and label {AICORE_QUOTA})"
         yield search.fix("size", text, with_percent(most))
-    most = nearest(0, part.mb, lambda size: search.holds(with_memory(size)) or None, True)[0]
+    most = search.largest_below(part.mb, with_memory)
     if most:
         text = f'set the label {HBM_QUOTA} to "{most}"'
         yield search.fix("size", text, with_memory(most))
-    for other in SHARE_POLICIES:
-        if other != part.policy:
-            change = _with(search, labels={SHARE_POLICY: other}, policy=other)
-            fixes = list(search.attempt("label", f"set the label {SHARE_POLICY} to {other}", change))
-            yield from fixes
-            if fixes:
-                return
+    yield from first_fixes(
+        search.attempt(
+            "label",
+            f"set the label {SHARE_POLICY} to {other}",
+            _with(search, labels={SHARE_POLICY: other}, policy=other),
+        )
+        for other in SHARE_POLICIES
+        if other != part.policy
+    )
 
 
 def _of_vnpu(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
     """One label or the number of cores; where that does not help, with the labels at their defaults."""
-    for ring in dict(zip(FAMILY_OF_RING.values(), FAMILY_OF_RING, strict=True)).values():
-        if FAMILY_OF_RING[ring] == FAMILY_OF_RING.get(part.ring):
-            continue
-        text = f"set the label {RING_CONTROLLER} to {ring}"
-        change = _with(search, labels={RING_CONTROLLER: ring}, ring=ring)
-        fixes = list(search.attempt("label", text, change))
-        for count in () if fixes else _counts(search, FAMILY_OF_RING[ring], part.count):
-            change = _with(search, labels={RING_CONTROLLER: ring}, ring=ring, count=count)
-            fixes = list(search.attempt("label", f"{text} and request {counted(count, 'core')}", change))
-            if fixes:
-                break
-        yield from fixes
-        if fixes:
-            break
+    yield from first_fixes(_other_rings(search, part))
     for key, name, value in _labels_of(part):
         fields: dict[str, object] = {name: value}
-        change = partial(search.view.what_if.changed, search.job, JobChange(labels={key: value}, part=fields))
-        yield from search.attempt("label", f'set the label {key} to "{value}"', change)
+        change = JobChange(labels={key: value}, part=fields)
+        yield from search.change("label", f'set the label {key} to "{value}"', change)
     family = FAMILY_OF_RING.get(part.ring)
     if family is None:
         return
-    for count in _counts(search, family, part.count):
-        text = f"request {count} instead of {part.count} cores"
-        fixes = list(search.attempt("size", text, _with(search, count=count)))
-        yield from fixes
-        if fixes:
-            return
+    yield from first_fixes(
+        search.attempt("size", f"request {count} instead of {part.count} cores", _with(search, count=count))
+        for count in _counts(search, family, part.count)
+    )
+
+
+def _other_rings(search: FixSearch, part: PartRequest) -> Iterator[Iterator[Fix]]:
+    """Chips of another family: with the same number of cores, else with one that they take."""
+    for ring in dict(zip(FAMILY_OF_RING.values(), FAMILY_OF_RING, strict=True)).values():
+        family = FAMILY_OF_RING[ring]
+        if family != FAMILY_OF_RING.get(part.ring):
+            text, labels = f"set the label {RING_CONTROLLER} to {ring}", {RING_CONTROLLER: ring}
+            yield search.attempt("label", text, _with(search, labels, ring=ring))
+            for count in _counts(search, family, part.count):
+                more = f"{text} and request {counted(count, 'core')}"
+                yield search.attempt("label", more, _with(search, labels, ring=ring, count=count))
 
 
 def _counts(search: FixSearch, family: str, near: int) -> list[int]:
