@@ -9,7 +9,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod
-from ringwise.scheduler.faults import fault_nodes
+from ringwise.scheduler.faults import publisher
 from ringwise.state.model import Device, Node, NodeReport, ReportedFault
 from tests.builders.values import CHIP, report
 from tests.scheduler.rig import Rig
@@ -89,7 +89,7 @@ def test_F1_what_an_earlier_leader_published_is_corrected() -> None:
 
 
 def test_the_document_of_faulty_nodes_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault_nodes, "MAX_DOCUMENT", 2_000)
+    monkeypatch.setattr(publisher, "MAX_DOCUMENT", 2_000)
     rig = Rig(20)
     for number in range(1, 21):
         rig.sick(f"n{number}", 0xFF)

@@ -47,8 +47,7 @@ def test_records_keep_the_newest_ten_of_a_job_and_the_total() -> None:
         records.add(job(), second * 10**9)
     again = RescheduleRecords()
     again.read(records.document(), {"default/train-0"})
-    found = again.of("default/train-0")
-    assert found is not None
+    found = again.jobs["default/train-0"]
     assert found["TotalRescheduleTimes"] == 12
     assert [one["RescheduleTimeStamp"] for one in found["RescheduleRecords"]] == list(range(11, 1, -1))
 
@@ -59,16 +58,16 @@ def test_records_are_bounded_and_the_oldest_job_goes_first() -> None:
         records.add(job(number), 0)
     text = records.document()
     assert len(text.encode()) <= MAX_DOCUMENT
-    assert records.of("default/train-0") is None
-    assert records.of("default/train-5999") is not None
-    assert len(json.loads(text)) == len(records) > 100
+    assert "default/train-0" not in records.jobs
+    assert "default/train-5999" in records.jobs
+    assert len(json.loads(text)) == len(records.jobs) > 100
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", '{"a": 1, "b": {"RescheduleRecords": [1]}}', "[" * 100_000])
 def test_records_that_cannot_be_read_are_left_out(text: str) -> None:
     records = RescheduleRecords()
     records.read(text, {"a", "b"})
-    assert len(records) == 0
+    assert len(records.jobs) == 0
 
 
 def test_a_higher_label_gives_more_retries_and_a_new_owner_has_all() -> None:

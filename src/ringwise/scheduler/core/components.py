@@ -50,7 +50,6 @@ from ringwise.scheduler.defragment.unsuitable_nodes import unsuitable_node
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.failed_vnpus import FailedVnpus
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
-from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
@@ -71,7 +70,7 @@ def build_components(
     previous = PreviousPlacements(context, fault_jobs)
     shares = ShareRecords(context, fault_jobs, previous)
     faults = FaultHandler(context, fault_jobs)
-    fault_nodes, fault_times = FaultNodes(context), FaultTimes(context)
+    fault_times = FaultTimes(context)
     moves, run_times, overruns = Moves(context), RunTimeLimits(context), Overruns(context)
     record = LeaderRecord(context, components)
     starts = ExpectedStarts(RunTimes(context))
@@ -139,7 +138,6 @@ def build_components(
             LinkDownNodes(context),
             faults,
             FailedVnpus(context),
-            fault_nodes,
             fault_times,
             # Before the evictions of the plans that it begins.
             MovePlans(context, moves),
@@ -157,7 +155,7 @@ def build_components(
             # A claim is compared when all others have settled the job.
             JobClaims(context),
             record,
-            FaultRecordsPublisher(context, faults, fault_nodes),
+            FaultRecordsPublisher(context, faults),
             accounting,
         )
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,49 +22,15 @@ MAX_DOCUMENT = 950 * 1024
 MAX_RETRIES = 150 * 1024
 
 
-class BoundedTexts:
-    """Values of JSON by key, as text, with a bound in bytes: a document that grows by single entries.
-
-    The entry that was written longest ago goes first. Only the entry that changes is turned into text.
-    """
-
-    def __init__(self, largest: int) -> None:
-        self._largest = largest
-        #: Whole entries, with their keys.
-        self._texts: dict[str, str] = {}
-        self._bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def put(self, key: str, value: object) -> list[str]:
-        """Write an entry; returns the keys that had to go."""
-        self.drop(key)
-        text = f"{compact(key)}:{compact(value)}"
-        self._texts[key] = text
-        self._bytes += len(text.encode()) + 1
-        gone: list[str] = []
-        while self._bytes > self._largest:
-            gone.append(next(iter(self._texts)))
-            self.drop(gone[-1])
-        return gone
-
-    def drop(self, key: str) -> None:
-        text = self._texts.pop(key, None)
-        if text is not None:
-            self._bytes -= len(text.encode()) + 1
-
-    def document(self) -> str:
-        """An object of JSON."""
-        return "{" + ",".join(self._texts.values()) + "}"
-
-
-def check_writable(value: object) -> None:
-    """Raises ValueError for what was read and cannot be written again: JSON names halves of characters.
-
-    A record with one would never be written, and pods are deleted only after it is.
-    """
-    compact(value).encode()
+def entries_within(size: int, entries: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the first text of each key, up to so many bytes with a comma each."""
+    texts: dict[str, str] = {}
+    for key, text in entries:
+        size -= len(text.encode()) + 1
+        if size < 0:
+            break
+        texts.setdefault(key, text)
+    return texts
 
 
 class RescheduleRecords:
@@ -72,19 +38,15 @@ class RescheduleRecords:
 
     def __init__(self) -> None:
         #: In the order in which the jobs were last rescheduled.
-        self._jobs: dict[str, dict[str, Any]] = {}
-        self._texts = BoundedTexts(MAX_DOCUMENT - 2)
+        self.jobs: dict[str, dict[str, Any]] = {}
+        #: The same as JSON, with the keys. Only the entry that changes is turned into text.
+        self._texts: dict[str, str] = {}
+        self._bytes = 0
         #: Whether there are records that were not written yet.
         self.changed = False
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def of(self, key: str) -> Mapping[str, Any] | None:
-        return self._jobs.get(key)
-
     def add(self, handled: FaultJob, now: int) -> None:
-        entry = self._jobs.pop(handled.key, None) or {
+        entry = self.jobs.get(handled.key) or {
             "JobID": handled.key,
             "TotalRescheduleTimes": 0,
             "RescheduleRecords": [],
@@ -110,19 +72,22 @@ class RescheduleRecords:
         self._put(handled.key, entry)
 
     def _put(self, key: str, value: dict[str, Any]) -> None:
-        self._jobs[key] = value
+        self.forget(key)
+        self.jobs[key] = value
+        self._texts[key] = text = f"{compact(key)}:{compact(value)}"
+        self._bytes += len(text.encode()) + 1
         self.changed = True
-        for gone in self._texts.put(key, value):
-            del self._jobs[gone]
+        while self._bytes > MAX_DOCUMENT - 2:
+            self.forget(next(iter(self.jobs)))
 
     def document(self) -> str:
         """The value of the data key; jobs that do not fit are forgotten, oldest first."""
-        return self._texts.document()
+        return f"{{{','.join(self._texts.values())}}}"
 
     def forget(self, key: str) -> None:
         """The job is gone."""
-        if self._jobs.pop(key, None) is not None:
-            self._texts.drop(key)
+        if self.jobs.pop(key, None) is not None:
+            self._bytes -= len(self._texts.pop(key).encode()) + 1
             self.changed = True
 
     def read(self, text: str, jobs: Container[str]) -> None:
@@ -138,7 +103,7 @@ class RescheduleRecords:
             if _is_job_record(value):
                 self._put(key, {**value, "RescheduleRecords": value["RescheduleRecords"][:MAX_RECORDS]})
         self.changed = False
-        for key in [key for key in self._jobs if key not in jobs]:
+        for key in [key for key in self.jobs if key not in jobs]:
             self.forget(key)
 
 
@@ -184,15 +149,13 @@ class RetryBudgets:
 
     def document(self) -> str:
         """The value of `remain-retry-times`: job to owner and restarts that are left; those used last."""
-        texts: dict[str, str] = {}
-        room = MAX_RETRIES - 2
-        for owner, budget in reversed(self.owners.items()):
-            namespace = budget.job.partition("/")[0]
-            uid = owner if owner == budget.job else owner.removeprefix(f"{namespace}/")
-            left = {"UUID": uid, "Times": max(0, budget.allowed - budget.used)}
-            text = f"{compact(budget.job)}:{compact(left)}"
-            room -= len(text.encode()) + 1
-            if room < 0:
-                break
-            texts.setdefault(budget.job, text)
+        entries = ((one.job, _retries_left(owner, one)) for owner, one in reversed(self.owners.items()))
+        texts = entries_within(MAX_RETRIES - 2, entries)
         return f"{{{','.join(reversed(texts.values()))}}}"
+
+
+def _retries_left(owner: str, budget: RetryBudget) -> str:
+    namespace = budget.job.partition("/")[0]
+    uid = owner if owner == budget.job else owner.removeprefix(f"{namespace}/")
+    left = {"UUID": uid, "Times": max(0, budget.allowed - budget.used)}
+    return f"{compact(budget.job)}:{compact(left)}"

@@ -1,13 +1,12 @@
 """The states of a job that a fault affects, and its transitions: data, drawn in docs/guides/rescheduling.md.
 
 `FaultHandler` decides which event happened; this table says what follows. Every state can be read back after
-a restart of the scheduler (F1): `RECOVERY` says what the new leader does with a job in that state.
+a restart of the scheduler (F1).
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 
 from ringwise.records import dataclass
 
@@ -67,14 +66,6 @@ TRANSITIONS: tuple[Transition, ...] = (
         for state in (State.FAULTY, State.BLOCKED, State.DELETING, State.WAITING)
     ),
 )
-
-#: What a new leader does with a job that it reads back in a state.
-RECOVERY: Mapping[State, str] = {
-    State.FAULTY: "checks the policy; no pod was deleted yet",
-    State.BLOCKED: "checks the policy again",
-    State.DELETING: "deletes remaining pods again (terminating ones by force); the UID protects new pods",
-    State.WAITING: "continues with the counted seconds; previous nodes stay reserved for their time",
-}
 
 _TABLE: dict[tuple[State, StateEvent], State] = {(one.state, one.happened): one.to for one in TRANSITIONS}
 #: A job in one of these is not kept.
