@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from ringwise.framework.evictions.bundles import ARGUMENTS, bundles_of
 from ringwise.framework.evictions.candidates import preemptable_pods
-from ringwise.framework.evictions.eviction import evict_for, starving_jobs
-from ringwise.framework.evictions.nominated_shares import nominated_shares
+from ringwise.framework.evictions.eviction import evict_for_starving
 from ringwise.framework.evictions.victim_search import VictimChoice
 from ringwise.framework.job import Job
 from ringwise.framework.registry import ActionSpec
@@ -21,10 +20,7 @@ NAME = "gangpreempt"
 
 
 def gangpreempt(session: Session) -> None:
-    with nominated_shares(session):
-        for _, job in starving_jobs(session):
-            for choice in choices_for(session, job):
-                evict_for(session, job, choice, NAME)
+    evict_for_starving(session, NAME, choices_for)
 
 
 def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:

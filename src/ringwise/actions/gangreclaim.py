@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.framework.evictions.bundles import ARGUMENTS, bundles_of
-from ringwise.framework.evictions.eviction import evict_for, starving_jobs
-from ringwise.framework.evictions.nominated_shares import nominated_shares
+from ringwise.framework.evictions.eviction import evict_for_starving
 from ringwise.framework.evictions.reclaiming import reclaim_choices
 from ringwise.framework.evictions.victim_search import VictimChoice
 from ringwise.framework.job import Job
@@ -17,11 +16,7 @@ NAME = "gangreclaim"
 
 
 def gangreclaim(session: Session) -> None:
-    with nominated_shares(session):
-        for _, job in starving_jobs(session):
-            for choice in choices_for(session, job):
-                if evict_for(session, job, choice, NAME):
-                    break
+    evict_for_starving(session, NAME, choices_for)
 
 
 def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from ringwise.framework.arguments import Argument, boolean, integer
 from ringwise.framework.evictions.candidates import preemptable_pods
-from ringwise.framework.evictions.eviction import evict_for, starving_jobs
-from ringwise.framework.evictions.nominated_shares import nominated_shares
+from ringwise.framework.evictions.eviction import evict_for_starving
 from ringwise.framework.evictions.victim_search import VictimChoice
 from ringwise.framework.gangs.domain_placement import obeys_topology
 from ringwise.framework.job import Job
@@ -23,21 +22,13 @@ NAME = "preempt"
 
 
 def preempt(session: Session) -> None:
-    with nominated_shares(session):
-        for _, job in starving_jobs(session):
-            for choice in choices_for(session, job):
-                if evict_for(session, job, choice, NAME):
-                    break
-
-
-def left_to_gangs(session: Session, job: Job) -> bool:
-    """As in Volcano: for a job with a network topology only gangpreempt evicts pods."""
-    return obeys_topology(session, job)
+    evict_for_starving(session, NAME, choices_for)
 
 
 def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:
     """Flagged pods of other jobs of its queue, then, where it has any, its own."""
-    if left_to_gangs(session, job):
+    if obeys_topology(session, job):
+        # As in Volcano: for a job with a network topology only gangpreempt evicts pods.
         return
     there = session.shared(preemptable_pods).queues().get(job.queue)
     if there is None:

@@ -7,7 +7,6 @@ stands: in Volcano another tier is asked about the pods that the plugin refuses,
 
 from __future__ import annotations
 
-from ringwise.framework.configuration import PluginOption
 from ringwise.framework.evictions.lost_work import cooldown_span, gang_started, pod_started
 from ringwise.framework.extension_points import PREEMPT_PROTECTION, RECLAIM_PROTECTION
 from ringwise.framework.job import Job
@@ -17,9 +16,6 @@ from ringwise.state.model import Pod
 
 
 class Cdp:
-    def __init__(self, option: PluginOption) -> None:
-        self._option = option
-
     def open(self, session: Session) -> None:
         self._session = session
         #: Asked for each of thousands of candidates several times in a cycle.
@@ -50,4 +46,6 @@ class Cdp:
         return result
 
 
-SPEC = PluginSpec("cdp", "protects jobs from eviction after their start (`volcano.sh/cooldown-time`)", Cdp)
+SPEC = PluginSpec(
+    "cdp", "protects jobs from eviction after their start (`volcano.sh/cooldown-time`)", lambda option: Cdp()
+)

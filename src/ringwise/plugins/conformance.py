@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import PREEMPTABLE, RECLAIMABLE
 from ringwise.framework.job import Job
 from ringwise.framework.registry import PluginSpec
@@ -12,9 +11,6 @@ from ringwise.wellknown import KUBE_SYSTEM, SYSTEM_CLASSES, SYSTEM_NAMESPACES
 
 
 class Conformance:
-    def __init__(self, option: PluginOption) -> None:
-        self._option = option
-
     def open(self, session: Session) -> None:
         self._session = session
         session.register(PREEMPTABLE, self.not_critical)
@@ -33,4 +29,8 @@ def _critical(pod: Pod) -> bool:
     return pod.namespace == KUBE_SYSTEM
 
 
-SPEC = PluginSpec("conformance", "protects pods that the cluster itself requires from eviction", Conformance)
+SPEC = PluginSpec(
+    "conformance",
+    "protects pods that the cluster itself requires from eviction",
+    lambda option: Conformance(),
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
     JOB_ORDER,
     JOB_STARVING,
@@ -23,9 +22,6 @@ from ringwise.wellknown import TASK_PRIORITY
 
 
 class Priority:
-    def __init__(self, option: PluginOption) -> None:
-        self._option = option
-
     def open(self, session: Session) -> None:
         self._session = session
         self._ready_pods = session.shared(ReadyPods)
@@ -71,4 +67,4 @@ def pod_priority(pod: Pod) -> int:
     return pod.priority if number is None else number
 
 
-SPEC = PluginSpec("priority", "orders jobs and pods by priority", Priority)
+SPEC = PluginSpec("priority", "orders jobs and pods by priority", lambda option: Priority())

@@ -7,7 +7,6 @@ be enqueued, get some of its pods and never the others.
 from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add
-from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import JOB_ENQUEUEABLE, JOB_ENQUEUED, Vote
 from ringwise.framework.job import Job, is_awaiting_pods, quota_names
 from ringwise.framework.registry import PluginSpec
@@ -25,9 +24,6 @@ QUOTA_INSUFFICIENT = ReasonKind(
 
 
 class ResourceQuotas:
-    def __init__(self, option: PluginOption) -> None:
-        self._option = option
-
     def open(self, session: Session) -> None:
         self._session = session
         #: What enqueued jobs without pods will use, by namespace. The quotas do not count it yet.
@@ -83,5 +79,7 @@ def _class_of_pods(job: Job) -> str:
 
 
 SPEC = PluginSpec(
-    "resourcequota", "enqueues jobs that fit in the ResourceQuotas of their namespace", ResourceQuotas
+    "resourcequota",
+    "enqueues jobs that fit in the ResourceQuotas of their namespace",
+    lambda option: ResourceQuotas(),
 )

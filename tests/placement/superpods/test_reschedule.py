@@ -22,7 +22,7 @@ from ringwise.placement.superpods.reschedule import (
     must_wait,
     reschedule,
 )
-from ringwise.plugins.topology910.annotations import block_annotations
+from ringwise.plugins.topology910.superpods import block_annotations
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
 from tests.examples import examples

@@ -8,7 +8,8 @@ from ringwise.framework.gangs.switch_use import switch_mark
 from ringwise.placement.superpods.blocks import Block, Origin
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry
-from ringwise.plugins.topology910.annotations import block_annotations, switch_annotations
+from ringwise.plugins.topology910.superpods import block_annotations
+from ringwise.plugins.topology910.switches import switch_annotations
 
 
 def entry(mark: int, state: SwitchState, healthy: bool = True) -> PlanEntry:

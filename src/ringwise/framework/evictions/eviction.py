@@ -6,12 +6,12 @@ it: chips, cpu, memory and all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ringwise.durations import SECOND
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.lost_work import LostWork, chip_hours
-from ringwise.framework.evictions.nominated_shares import NominatedShares
+from ringwise.framework.evictions.nominated_shares import NominatedShares, nominated_shares
 from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice, VictimSearch
 from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods, place_gang
@@ -25,7 +25,6 @@ from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import Queue
 from ringwise.state.reservations import Reservation
 
 #: Jobs that are named to whom others are evicted for.
@@ -36,7 +35,16 @@ AGAIN_AFTER_SECONDS = 10
 MARGIN_SECONDS = 60
 
 
-def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
+def evict_for_starving(
+    session: Session, action: str, choices: Callable[[Session, Job], Iterable[VictimChoice]]
+) -> None:
+    """Evict pods for the jobs that lack some, with the first choice of victims that helps."""
+    with nominated_shares(session):
+        for job in starving_jobs(session):
+            any(evict_for(session, job, choice, action) for choice in choices(session, job))
+
+
+def starving_jobs(session: Session) -> Iterator[Job]:
     """Valid jobs that lack pods, best queue first, best job first.
 
     Left out: jobs for which others are evicted already, or whose resources are reserved for another
@@ -54,7 +62,7 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
                 session.budget.pass_over(job.namespace, job.key)
                 continue
             if session.job_valid(job) is None and (not job.pods or session.job_starving(job)):
-                yield queue, job
+                yield job
 
 
 def _waits_for_release(session: Session, job: Job) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
     JOB_ORDER,
     JOB_PIPELINED,
@@ -33,9 +32,6 @@ from ringwise.state.model import Pod
 
 
 class Gang:
-    def __init__(self, option: PluginOption) -> None:
-        self._option = option
-
     def open(self, session: Session) -> None:
         self._session = session
         self._ready_pods = session.shared(ReadyPods)
@@ -159,4 +155,4 @@ def _can_take_part(pod: Pod) -> bool:
     return pod.phase in ("Pending", "Running", "Succeeded") and not pod.deleting
 
 
-SPEC = PluginSpec("gang", "starts a job with all required pods or not at all", Gang)
+SPEC = PluginSpec("gang", "starts a job with all required pods or not at all", lambda option: Gang())

@@ -15,7 +15,6 @@ Three cases in which such a limit would leave resources idle that a job could us
 from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add, lacking, share, smaller
-from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
     ALLOCATABLE,
     JOB_ENQUEUEABLE,
@@ -47,9 +46,6 @@ _OPEN = "Open"
 
 
 class Proportion:
-    def __init__(self, option: PluginOption) -> None:
-        self._option = option
-
     def open(self, session: Session) -> None:
         self._session = session
         self._usage = session.usage
@@ -207,4 +203,4 @@ class Proportion:
         )
 
 
-SPEC = PluginSpec("proportion", "shares the cluster among queues by weight", Proportion)
+SPEC = PluginSpec("proportion", "shares the cluster among queues by weight", lambda option: Proportion())

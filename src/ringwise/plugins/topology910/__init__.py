@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ringwise.durations import duration_text, time_text
-from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
     ALLOCATED,
     DEALLOCATED,
@@ -56,9 +55,6 @@ if TYPE_CHECKING:
 
 
 class Topology910:
-    def __init__(self, option: PluginOption) -> None:
-        self._option = option
-
     def open(self, session: Session) -> None:
         self._session = session
         self._switches = SwitchPlanner(session)
@@ -257,7 +253,7 @@ def _closed(counts: Mapping[str, int]) -> tuple[str, ...]:
 SPEC = PluginSpec(
     "topology910",
     "assigns chips, by rings, switches and SuperPoDs",
-    Topology910,
+    lambda option: Topology910(),
     # The names of the builds of Huawei's plugin (K).
     alias_prefix="volcano-npu",
     gives_chips=True,

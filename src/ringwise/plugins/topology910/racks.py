@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from ringwise.framework.evictions.recently_faulty_chips import cooling_nodes
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy, RackPolicy
@@ -12,23 +11,24 @@ from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.placement.matching import PodClasses
 from ringwise.placement.racks.inference import select_for_service
-from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, Slot
+from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, RackShape, Slot
 from ringwise.placement.racks.previous import PlacedPod, PreviousSlot, previous_blocks
 from ringwise.placement.racks.reschedule import RackFault, reschedule
 from ringwise.placement.racks.selection import check_sizes, fullest_nodes, select
 from ringwise.placement.superpods.reschedule import Release
-from ringwise.plugins.topology910.annotations import rack_annotations
 from ringwise.plugins.topology910.backups import Near
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.plugins.topology910.superpods import (
     avoiding,
     dense_ranks,
+    faulty_nodes,
     fewest_pods,
     level_of,
     member_places,
     naming_nodes,
     release_of,
+    running_nodes,
 )
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
@@ -158,15 +158,10 @@ class RackPlanner:
         session = self._session
         state = session.state
         level, outlook = level_of(session, job)
-        running = self._running_nodes(job)
+        running = running_nodes(state, job)
         fault = RackFault(
             running=running,
-            faulty={
-                state.node_id[previous.node]
-                for previous in job.previous_nodes.values()
-                if previous.faulty and previous.node in state.node_id
-            }
-            | cooling_nodes(session, job),
+            faulty=faulty_nodes(session, job),
             level=level,
             outlook=outlook,
             release=Release() if running else release_of(session, job),
@@ -181,14 +176,6 @@ class RackPlanner:
         )
         return naming_nodes(answer, state) if isinstance(answer, Reason) else answer
 
-    def _running_nodes(self, job: Job) -> set[NodeId]:
-        state = self._session.state
-        return {
-            state.pods[uid].node
-            for uid, pod in job.pods.items()
-            if pod.cls.chips and state.pods[uid].node >= 0 and not pod.deleting
-        }
-
     # -- the plan ----------------------------------------------------------------------------------
 
     def _as_plan(
@@ -197,7 +184,7 @@ class RackPlanner:
         """Every waiting pod gets the slot of its rank, or a free one where another pod of the job sits."""
         shape, ranks = rack.shape, dense_ranks(job)
         ordered = sorted(blocks, key=lambda block: block.logical)
-        running = self._running_nodes(job)
+        running = running_nodes(self._session.state, job)
         free_slots = {
             rank: slot
             for block in ordered
@@ -282,3 +269,15 @@ def _hinting(reason: Reason, outside: Sequence[Reason]) -> Reason:
             f"{counted(more, 'more node has', 'more nodes have')} no rack; ringwise doctor lists them"
         )
     return reason.with_hints(hints)
+
+
+def rack_annotations(shape: RackShape, rank: int, slot: Slot) -> dict[str, str]:
+    """Rule R2: block, physical SuperPoD and logical rack of a pod.
+
+    After a restart of the scheduler the map of the job is read from these three.
+    """
+    return {
+        SUPER_POD_RANK: str(shape.block_of(rank)),
+        SUPER_POD_ID: str(slot.superpod),
+        LOGICAL_RACK: str(shape.group_of(rank)),
+    }

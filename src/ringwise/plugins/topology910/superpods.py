@@ -15,7 +15,7 @@ from ringwise.framework.gangs.ranks import block_pod_count, ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import Session
-from ringwise.grammar import counted
+from ringwise.grammar import counted, listed
 from ringwise.placement.matching import PodClasses
 from ringwise.placement.racks.levels import Level
 from ringwise.placement.reasons import BLOCK_CANNOT_REFILL, WAIT_FOR_OLD_NODES
@@ -32,7 +32,6 @@ from ringwise.placement.superpods.reschedule import (
     first_ranks,
     reschedule,
 )
-from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.plugins.topology910.backups import Near
 from ringwise.plugins.topology910.candidates import Candidates, candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
@@ -149,16 +148,7 @@ class SuperPodPlanner:
         old = previous_blocks(placed, nodes_per_block=policy.block_nodes or 1, pod_count=block_pod_count(job))
         if isinstance(old, Reason):
             return old
-        running = {
-            state.pods[uid].node
-            for uid, pod in job.pods.items()
-            if pod.cls.chips and state.pods[uid].node >= 0 and not pod.deleting
-        }
-        faulty = {
-            state.node_id[previous.node]
-            for previous in job.previous_nodes.values()
-            if previous.faulty and previous.node in state.node_id
-        } | cooling_nodes(session, job)
+        running, faulty = running_nodes(state, job), faulty_nodes(session, job)
         first = first_ranks(old)
         pods = _block_pods(classes, {one.logical: (first[one.logical], len(one.nodes)) for one in old})
         fault = BlockFault(running, faulty, Release() if running else release_of(session, job))
@@ -212,8 +202,7 @@ def avoiding(
     omitted = sorted((session.state.names[node] for node in broke_again), key=natural_key)
     if not omitted or may_use_all(job):
         return first
-    more = f" and {len(omitted) - _NAMED} more" if len(omitted) > _NAMED else ""
-    return first.with_hints([f"nodes that broke it again are left out: {', '.join(omitted[:_NAMED])}{more}"])
+    return first.with_hints([f"nodes that broke it again are left out: {listed(omitted, _NAMED)}"])
 
 
 def level_of(session: Session, job: Job) -> tuple[Level, str]:
@@ -249,6 +238,22 @@ def release_of(session: Session, job: Job) -> Release:
     if end > now:
         session.retry_at(job, end)
     return Release((now - lost) / SECOND, given_up)
+
+
+def running_nodes(state: ClusterState, job: Job) -> set[NodeId]:
+    """The nodes of its pods that stay."""
+    return {
+        state.pods[uid].node
+        for uid, pod in job.pods.items()
+        if pod.cls.chips and state.pods[uid].node >= 0 and not pod.deleting
+    }
+
+
+def faulty_nodes(session: Session, job: Job) -> set[NodeId]:
+    """Its previous nodes to which no pod returns, and those that broke it (F3)."""
+    ids = session.state.node_id
+    faulty = (one.node for one in job.previous_nodes.values() if one.faulty)
+    return {*(ids[node] for node in faulty if node in ids), *cooling_nodes(session, job)}
 
 
 def fewest_pods(session: Session, job: Job, waiting: Sequence[Pod]) -> int | None:
@@ -358,3 +363,11 @@ def _hinting(reason: Reason, superpods: SuperPods) -> Reason:
     if not problems:
         return reason
     return reason.with_hints(f"the SuperPoD ids have a fault: {problem.message}" for problem in problems[:4])
+
+
+def block_annotations(block: Block) -> dict[str, str]:
+    """Rule P7: the logical and the physical SuperPoD of a pod of this block.
+
+    After a restart of the scheduler the block map of the job is read from these two.
+    """
+    return {SUPER_POD_RANK: str(block.logical), SUPER_POD_ID: str(block.superpod)}

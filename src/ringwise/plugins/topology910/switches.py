@@ -33,14 +33,13 @@ from ringwise.placement.switches.view import (
     index_nodes,
     make_view,
 )
-from ringwise.plugins.topology910.annotations import switch_annotations
 from ringwise.plugins.topology910.candidates import Candidates, candidates
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.reasons import TOPOLOGY_MISSING
 from ringwise.topology.superpods import NodeId
 from ringwise.topology.switches import ResolvedTopology
-from ringwise.wellknown import TOR_AFFINITY
+from ringwise.wellknown import IS_HEALTHY, IS_SHARED_TOR, SHARED_TOR_IP, TOR_AFFINITY
 
 
 class SwitchPlanner:
@@ -248,3 +247,16 @@ class SwitchPlanner:
         plan.nodes[pod.uid] = node
         plan.annotations[pod.uid] = annotations
         self._marks[pod.uid] = mark
+
+
+def switch_annotations(entry: PlanEntry, version: str, single_layer: bool = False) -> dict[str, str]:
+    """Rule S2: how the pod's switch was taken. Version 1.0 and single layer write none."""
+    if version != "2.0" or single_layer:
+        return {}
+    annotations = {
+        IS_SHARED_TOR: str(entry.mark),
+        IS_HEALTHY: "0" if entry.healthy or entry.mark != SwitchState.SHARED else "1",
+    }
+    if entry.mark == SwitchState.SHARED:
+        annotations[SHARED_TOR_IP] = entry.name
+    return annotations
