@@ -14,7 +14,7 @@ from tests.test_language import joined
 #: Functions that print, record or return a message about an error.
 REPORTERS = re.compile(
     r"(?:add_|document_)?(?:error|warning)|stop|complain|invalid|problem|exception|UsageError|BadParameter|Finding"
-    r"|_?(?:fail|warn|notify|report|log|refuse|reject|unreadable|broken|add_problem|record_ineffective)"
+    r"|_?(?:fail|warn|note|notify|report|log|refuse|reject|unreadable|broken|add_problem|record_ineffective)"
     r"|[A-Z]\w*(?:Error|Refused)"
 )
 
