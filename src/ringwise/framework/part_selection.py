@@ -54,7 +54,7 @@ def pods_to_place(state: ClusterState, job: Job) -> tuple[int, frozenset[int]]:
     records = [state.pods.get(pod.uid) for pod in asking]
     placed = [one for one in records if one is not None and (one.node >= 0 or one.pod.node is not None)]
     missing = max(len(asking), job.ordered_chip_pods, job.min_available) - len(placed)
-    nodes = frozenset(one.node for one in placed if one.node >= 0 and one.pod.live)
+    nodes = frozenset(one.node for one in placed if one.node >= 0)
     return max(1, missing), nodes
 
 

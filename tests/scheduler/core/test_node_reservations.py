@@ -15,6 +15,7 @@ from ringwise.messages.commands import SetConditions
 from ringwise.scheduler.core.node_reservations import MAX_RESERVATIONS, NodeReservationEvents
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.forecast import estimates
+from ringwise.scheduler.explain.reserving import nodes_free_soonest
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.node_states import chip_counts
 from ringwise.state.index import View
@@ -408,3 +409,12 @@ def test_a_leader_that_is_told_all_of_them_forgets_the_record() -> None:
     other.events = [one for one in other.events if not isinstance(one, ev.NodeReservationSeen)]
     other.step()
     assert other.machine.view.cluster.node_reservations.entries == ()
+
+
+@pytest.mark.parametrize(("drain", "chosen"), [(50, "n2"), (199, "n2"), (200, "n1"), (5000, "n1")])
+def test_a_node_that_is_drained_before_the_end_is_not_chosen(drain: int, chosen: str) -> None:
+    rig = Rig(2)
+    rig.tell(isolated(Isolation("n1", reason="drain", start=rig.now + drain * SECOND)))
+    rig.step()
+    times = rig.now + 100 * SECOND, rig.now + 200 * SECOND
+    assert nodes_free_soonest(rig.machine.view, rig.now, *times, 1) == (chosen,)

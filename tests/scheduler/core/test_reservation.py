@@ -729,6 +729,10 @@ def test_a_pod_without_chips_that_runs_longer_than_it_said_is_evicted_for_the_ow
     assert rig.nodes_of("liar") == ["n3"]
     rig.step(1800)
     assert len(rig.messages("ExpectedDurationExceeded")) == 1
+    # While `old` runs, `big` would not start if it went.
+    for _ in range(6):
+        rig.step(60)
+    assert rig.evictions() == []
     rig.end("old")
     for _ in range(6):
         rig.step(60)

@@ -221,6 +221,11 @@ def test_a_gang_that_is_not_complete() -> None:
     waiting.submit("train", pods=2, chips=8, owner=SERVICE, min_available=1)
     waiting.run()
     assert refusal(waiting) == "job-incomplete"
+    # Its owner has not created all pods.
+    announced = rig_with()
+    announced.change_group("train", replicas=2)
+    announced.run()
+    assert refusal(announced) == "job-incomplete"
 
 
 def test_a_job_whose_backup_pod_runs_is_not_moved() -> None:

@@ -16,7 +16,7 @@ from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.reserving import nodes_free_soonest
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Owner, Pod, PodGroup, Queue, Toleration
+from ringwise.state.model import Owner, Pod, PodGroup, PodTerm, Queue, Requirement, Toleration
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.views.explain import explanation_document
 from ringwise.wellknown import BATCH_API
@@ -60,6 +60,23 @@ def test_a_time_follows_from_the_ends_of_running_jobs() -> None:
     time = NOW + 50 * SECOND
     assert start == ExpectedStart(StartKind.KNOWN, time, time, ("default/old",))
     assert start.text(NOW) == f"{time_text(time)}, in 50s, after the end of default/old"
+
+
+def test_a_job_waits_for_the_end_of_one_on_a_node_that_it_does_not_select() -> None:
+    """Its pods must not be in a zone with the pods of the other job."""
+    cls = pod_class(
+        8,
+        node_selector=(("own", "yes"),),
+        pod_anti_affinity=(PodTerm("zone", (Requirement("app", "In", ("web",)),)),),
+    )
+    view = told(
+        node("n1", labels={"zone": "a", "own": "yes"}),
+        node("n2", labels={"zone": "a"}),
+        runs("old", "n2", 60, labels={"app": "web"}),
+        group("first", 1, created=1),
+        pod("first-0", group="first", created=1, cls=cls),
+    )
+    assert expected(view, "first").latest == NOW + 50 * SECOND
 
 
 def test_a_job_that_says_it_runs_for_ages_breaks_no_answer() -> None:

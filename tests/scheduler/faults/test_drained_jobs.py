@@ -185,6 +185,22 @@ def test_F4_a_fault_while_a_drained_job_waits_is_handled_as_any_other() -> None:
     assert set(found.values()) == {0}
 
 
+@pytest.mark.parametrize("breaks", ["before the refusal", "after it"])
+def test_F4_a_pod_whose_eviction_is_refused_is_deleted_when_its_hardware_breaks(breaks: str) -> None:
+    rig = running(POD_LEVEL, nodes=4)
+    rig.deaf = True
+    drain(rig, "n2")
+    others = evicted(pass_time(rig, 14))
+    hit = rig.pod_on("n3")
+    if breaks == "before the refusal":
+        rig.sick("n3", 1)
+        rig.step()
+    rig.tell(*(ev.EvictFailed(rig.pods[other].uid, HELD) for other in sorted(others)))
+    rig.sick("n3", 1)
+    # The other pods stay until the clock of this fault says that they have to go.
+    assert deletions(pass_time(rig, 9)) == {hit: 0}
+
+
 def test_F1_a_drained_job_goes_on_under_the_next_leader() -> None:
     rig = running(POD_LEVEL, nodes=4)
     name = drain(rig, "n2")

@@ -346,8 +346,8 @@ def test_a_job_with_a_backup_has_no_pod_to_spare(backup: str) -> None:
 # -- another pod breaks while a backup stands by -----------------------------------------------------------
 
 
-def with_backup(labels: dict[str, str], **more: Any) -> Rig:
-    rig = Rig(8)
+def with_backup(labels: dict[str, str], nodes: int = 8, **more: Any) -> Rig:
+    rig = Rig(nodes)
     rig.queue("capped", capability={CHIP: 40})
     rig.submit("train", pods=4, chips=8, labels=labels, **more)
     rig.run()
@@ -368,6 +368,19 @@ def test_F2_a_backup_that_stands_by_is_none_of_the_pods_that_stay() -> None:
 
 def test_F6_a_backup_that_stands_by_does_not_complete_the_job() -> None:
     rig = with_backup({**LABELS, "pod-rescheduling": "on"}, queue="capped")
+    rig.node(rig.node_of("train-2"), ready=False)
+    rig.run()
+    rig.gone("train-2")
+    rig.run()
+    assert rig.machine.view.usage.reserved.against("capped", "") == {CHIP: 8}
+
+
+def test_F6_a_backup_that_waits_does_not_stand_for_a_pod_that_is_not_created_again() -> None:
+    rig = with_backup({**LABELS, "pod-rescheduling": "on"}, nodes=4, queue="capped")
+    node = rig.node_of("train-3")
+    rig.gone("train-3")
+    rig.node(node, unschedulable=True)
+    rig.run()
     rig.node(rig.node_of("train-2"), ready=False)
     rig.run()
     rig.gone("train-2")

@@ -85,6 +85,19 @@ def test_a_taken_node_is_replaced_by_one_that_no_other_rank_had() -> None:
     assert nodes(rig) == {"train-0": "n4", "train-1": "n3"}
 
 
+def test_the_node_of_a_pod_without_chips_is_used_by_no_rank() -> None:
+    rig = rig_of(5)
+    running(rig)
+    rig.put(pod("train-lead", 0, group="train", owner=OWNER, node_selector=(("lead", "yes"),)))
+    rig.node("n1", labels={"lead": "yes"})
+    rig.run()
+    assert rig.node_of("train-lead") == "n1"
+    rig.gone("train-0")
+    rig.node("n2", unschedulable=True)
+    come_back(rig, "train-0")
+    assert nodes(rig)["train-0"] == "n1"
+
+
 def come_back(rig: Rig, *names: str) -> None:
     for name in names:
         rig.put(pod(name, 8, uid=f"{name}.again", group="train", owner=OWNER))

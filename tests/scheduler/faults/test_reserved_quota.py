@@ -353,6 +353,26 @@ def test_F6_nothing_is_evicted_for_what_is_only_kept() -> None:
     assert rig.reason("boss") == "queue-quota-reserved"
 
 
+def test_F6_the_reason_names_the_other_jobs_whose_quota_is_reserved() -> None:
+    rig = Rig(6)
+    rig.queue("capped", capability={CHIP: 32})
+    rig.submit("train", pods=3, chips=8, queue="capped")
+    rig.submit("other", chips=8, queue="capped")
+    rig.run()
+    for name in ("train-1", "other-0"):
+        lose(rig, name)
+    rig.queue("capped", capability={CHIP: 24})
+    for name in ("other-0", "train-1"):
+        rig.gone(name)
+    rig.run()
+    rig.submit("more", chips=8, queue="capped")
+    rig.change("more-0", group="train")
+    rig.run()
+    reason = rig.machine.view.jobs["default/train"].reason
+    assert reason is not None
+    assert (reason.code, reason.details["jobs"]) == ("queue-quota-reserved", "default/other")
+
+
 def test_F6_a_preemptor_gets_what_it_evicts_and_not_what_is_kept() -> None:
     rig = Rig(5, tiers=gangs_may_end())
     for name, value in (("low", 1), ("high", 100)):

@@ -47,6 +47,11 @@ class Deletion:
     #: F4: through the Eviction API, with all others, and never by force.
     evict: bool = False
 
+    @property
+    def is_held_back(self) -> bool:
+        """F4: the API server refused its eviction, or was not asked yet."""
+        return self.evict and not self.sent
+
 
 @dataclass(slots=True)
 class FaultJob:
@@ -100,13 +105,10 @@ class FaultJob:
             self.happened(StateEvent.DRAINED)
             self.drained = True
 
-    def drop_evictions(self) -> bool:
-        """Stop evicting. Returns whether there was anything left to evict."""
-        unsent = [uid for uid, one in self.deletions.items() if one.evict and not one.sent]
-        for uid in unsent:
-            del self.deletions[uid]
+    def drop_evictions(self) -> None:
+        """Stop evicting."""
+        self.deletions = {uid: one for uid, one in self.deletions.items() if not one.is_held_back}
         self.held_back = ""
-        return bool(unsent)
 
     def late_hardware(
         self, job: Job, fault_of: Callable[[Pod], PodFault | None], forest: Forest | None
@@ -116,7 +118,8 @@ class FaultJob:
         late: list[FaultyPod] = []
         for uid, deletion in self.deletions.items():
             pod, faulty = job.pods[uid], self.faulty.get(uid)
-            if pod.node is None or not (faulty is None or faulty.fault.type is FaultType.POD):
+            is_known = faulty is not None and faulty.fault.type is not FaultType.POD
+            if is_known or pod.node is None or (faulty is None and deletion.is_held_back):
                 continue
             fault = fault_of(pod)
             if fault is not None and fault.type in HARDWARE:

@@ -23,7 +23,7 @@ from ringwise.scheduler.cache.record_tables import RestoredRecord
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
-from ringwise.scheduler.faults.detection import FaultDetector, FaultType
+from ringwise.scheduler.faults.detection import HARDWARE, FaultDetector, FaultType
 from ringwise.scheduler.faults.fault_job import (
     FaultJob,
     FaultyPod,
@@ -132,7 +132,7 @@ class FaultHandler(Component):
             ie.PodBound: self._pod_bound,
             **dict.fromkeys((ie.JobSettled, ie.JobChanged), self._nodes_changed),
             ev.EvictFailed: self._deletion_failed,
-            ie.JobSeen: self._job_seen,
+            ie.JobSeen: lambda event, now: self._attach(event.job),
             ie.JobGone: lambda event, now: self._forget(event.job.key),
             ie.GroupSeen: self._group_seen,
             ev.PodGroupGone: self._group_gone,
@@ -257,6 +257,9 @@ class FaultHandler(Component):
         else:
             deletion.sent = deletion.forced = False
             deletion.not_before = due
+            if deletion.evict and handled is not None:
+                # Broken hardware under it is found again.
+                handled.faulty.pop(uid, None)
             self._dirty[job.key] = None
             if handled is not None and why and handled.held_back != why:
                 handled.held_back = why
@@ -292,8 +295,7 @@ class FaultHandler(Component):
     # -- time ------------------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        parts = (self._unmarked, self.clusterd, self.rejected)
-        return earliest(*(part.deadline() for part in parts))
+        return earliest(self._unmarked.deadline(), self.clusterd.deadline(), self.rejected.deadline())
 
     def act(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
@@ -419,8 +421,10 @@ class FaultHandler(Component):
         too_soon: list[str] = []
         where = None
         over = not policy.retries and not any(pod.live for pod in job.pods.values())
+        # F4: a disruption budget does not keep pods on broken hardware.
+        going = {uid for uid, one in handled.deletions.items() if not one.is_held_back}
         for uid, pod in job.pods.items():
-            handled_before = uid in handled.deletions or self.clocks.is_given_up(job, uid, now)
+            handled_before = uid in going or self.clocks.is_given_up(job, uid, now)
             if handled_before or pod.node is None or not self._book.is_ours(pod):
                 continue
             if uid in job.backups:
@@ -430,6 +434,8 @@ class FaultHandler(Component):
                 # The job has ended: whether its owner begins it again is not a question of hardware.
                 continue
             examined = self.detector.look(pod, policy, now)
+            if uid in handled.deletions and (examined.fault is None or examined.fault.type not in HARDWARE):
+                continue
             if pod.deleting and not (examined.fault is not None and examined.fault.unreachable):
                 # It terminates by itself. On a node that is lost it never would.
                 continue
@@ -502,9 +508,6 @@ class FaultHandler(Component):
         """F3: a pod that was never deleted runs on hardware that healed: it may return there (S9)."""
         if pod.node is not None and pod.live and job.cooling:
             self._got(job, pod.node, chips_of(self._state.pods[pod.uid].chips))
-
-    def _job_seen(self, event: ie.JobSeen, now: int) -> None:
-        self._attach(event.job)
 
     def _attach(self, job: Job) -> None:
         """The job was seen."""

@@ -141,7 +141,7 @@ class PreviousPlacements(Component):
             ie.DeletingPod: lambda event, now: self._leaves(event.uid, now),
             ev.EvictFailed: lambda event, now: self._stays(event.uid),
             ie.HardwareBroke: lambda event, now: self._hardware_broke(event.job, now),
-            ie.JobSeen: self._job_seen,
+            ie.JobSeen: lambda event, now: self._attach(event.job),
             ie.JobSettled: self._job_settled,
             ie.JobGone: self._job_gone,
             ev.PodGroupGone: lambda event, now: self._forget(event.key),
@@ -321,7 +321,6 @@ class PreviousPlacements(Component):
             return
         node = self._state.names[placed.node] if placed.node >= 0 else ""
         faulty = is_unfit(self._state, placed.pod.cls.resource or "", node, placed.chips)
-        faulty = faulty or is_cooling(job, node, placed.chips, now)
         job.terminating[uid] = TerminatingPod(node, now, faulty)
 
     def _await(self, uid: str, pod: LeavingPod) -> None:
@@ -433,9 +432,6 @@ class PreviousPlacements(Component):
         return job.group is not None or pod.owner is not None or not placed_as_a_whole(job, pod)
 
     # -- jobs come back -----------------------------------------------------------------------
-
-    def _job_seen(self, event: ie.JobSeen, now: int) -> None:
-        self._attach(event.job)
 
     def _attach(self, job: Job) -> None:
         """The job was seen: it gets the previous nodes of its owner."""
