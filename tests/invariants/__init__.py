@@ -21,6 +21,7 @@ from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defragment.search import NoPlan, Planner
 from ringwise.scheduler.journal import TurnMark
+from tests.invariants.faults import pods_leave_unhealthy_chips
 from tests.invariants.holds import every_hold_has_an_end
 from tests.invariants.ledger import Ledger
 from tests.invariants.placements import (
@@ -54,8 +55,8 @@ RULES: tuple[Rule, ...] = (
     limits_hold_when_a_job_starts,
     limits_count_what_runs_and_what_is_reserved,
 )
-#: Rules that try jobs: checked by drivers of random events, because other tests count what is tried.
-SAMPLED: tuple[Rule, ...] = (pending_jobs_have_true_reasons,)
+#: For drivers of random events: other tests count the jobs that are tried, or have other policies of faults.
+SAMPLED: tuple[Rule, ...] = (pending_jobs_have_true_reasons, pods_leave_unhealthy_chips)
 
 _ledgers: WeakKeyDictionary[Scheduler, Ledger] = WeakKeyDictionary()
 #: What each search found so far.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ringwise.framework.holdings import Scope
 from ringwise.framework.reasons import PODS_GATED, QUEUE_NOT_OPEN, UNKNOWN_QUEUE
 from ringwise.framework.reserved_quota import ReservedQuota
 from ringwise.messages import events as ev
@@ -372,6 +373,25 @@ def fact_that_is_none(kind: ReasonKind, **details: Any) -> Callable[[], set[str]
     return case
 
 
+def counts_that_are_out_of_date() -> set[str]:
+    rig = two_jobs()
+    rig.tell(UsageLimit("few", queue="default", hard={RUNNING_JOBS: 3}))
+    rig.run()
+    usage, queue = rig.machine._context.usage, Scope(queue="default")
+    usage.reserved.put(ReservedQuota("default/third", "default", {0: {CHIP: 8}}, most=2))
+    rig.machine.view.limits.used(queue)
+    usage.holdings.add("default/third", "default", {CHIP: 8}, 1)
+    return violated(rig)
+
+
+def pod_that_stays_on_an_unhealthy_chip() -> set[str]:
+    rig = Rig(2, actions=PLAIN)
+    rig.submit("first", chips=8, labels={"fault-scheduling": "force"})
+    rig.run()
+    rig.sick(rig.node_of("first-0"), 1)
+    return violated(see(rig))
+
+
 CASES: dict[str, tuple[Callable[[], set[str]], ...]] = {
     "no_chip_is_given_twice": (
         chip_of_a_pod_that_runs,
@@ -417,6 +437,8 @@ CASES: dict[str, tuple[Callable[[], set[str]], ...]] = {
         lambda: admitted(True, ("first", "second")),
         lambda: admitted(False, ("first", "second")),
     ),
+    "limits_count_what_runs_and_what_is_reserved": (counts_that_are_out_of_date,),
+    "pods_leave_unhealthy_chips": (pod_that_stays_on_an_unhealthy_chip,),
     "limits_hold_when_a_job_starts": (more_chips_than_the_limit, more_jobs_than_the_limit),
     "pending_jobs_have_true_reasons": (
         job_that_would_start,
