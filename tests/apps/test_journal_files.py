@@ -31,18 +31,16 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch
 from tests.builders.values import SECOND, gang, node, seen
+from tests.metric_text import values_of
 from tests.timeouts import TEST_TIMEOUT
 
 NOW = 1_800_000_000 * SECOND
 
 
 class Dropped(Metrics):
-    def __init__(self) -> None:
-        super().__init__()
-        self.turns = 0
-
-    def journal_dropped(self) -> None:
-        self.turns += 1
+    @property
+    def turns(self) -> float:
+        return values_of(self, "ringwise_journal_dropped_turns_total")[""]
 
 
 class Component:

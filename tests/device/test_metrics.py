@@ -17,8 +17,8 @@ async def test_figures_of_chips_and_calls() -> None:
         metrics = DeviceMetrics()
         metrics.follow(node.plugin)
         metrics.readings = {1: Readings(temperature=41.0, memory_used=7.0)}
-        metrics.allocated(0.01)
-        metrics.api_failed("report")
+        metrics.calls.allocate.observe(0.01)
+        metrics.calls.api_errors.inc("report")
         lines = metrics.text().decode().splitlines()
         labels = (
             'container_name="main",id="1",model_name="910B3-Ascend-V1",namespace="default",'

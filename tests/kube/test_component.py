@@ -58,8 +58,8 @@ async def test_readiness_follows_the_component_and_health_does_not() -> None:
         metrics.pending({"full": 3})
         metrics.pending({})
         metrics.chips("huawei.com/Ascend910", 8, {"free": 5, "used": 3, "faulty": 1}, 3)
-        metrics.rescheduling_left_out(2)
-        metrics.throttled({"flood": 12.5})
+        metrics.omitted_entries.set(2)
+        metrics.throttled.set(12.5, "flood")
         text = (await fetched(port, "/metrics"))[1]
         for line in (
             "ringwise_bindings_total 1.0",

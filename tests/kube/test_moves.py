@@ -33,7 +33,7 @@ from ringwise.wellknown import MOVABLE, RESTART_COST
 from tests.builders.values import CHIP, SECOND, node, report
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import InstantClock
-from tests.metric_text import samples
+from tests.metric_text import samples, values_of
 from tests.scheduler.defragment.test_moves import apply, fragmented, moves_of, submit
 from tests.scheduler.rig import Rig
 
@@ -41,16 +41,17 @@ PLANS = "/apis/ringwise.io/v1alpha1/moveplans"
 
 
 class Observed(Metrics):
-    def __init__(self) -> None:
-        super().__init__()
-        self.plans: list[tuple[dict[str, int], int]] = []
-        self.unusable: dict[str, int] = {}
+    @property
+    def plans(self) -> dict[str, float]:
+        return values_of(self, "ringwise_move_plans_total")
 
-    def moves(self, counts: Mapping[str, int], saved: int) -> None:
-        self.plans.append((dict(counts), saved))
+    @property
+    def saving(self) -> float:
+        return values_of(self, "ringwise_moves_saved_chip_seconds_total")[""]
 
-    def unusable_chips(self, resource: str, chips: int) -> None:
-        self.unusable[resource] = chips
+    @property
+    def unusable(self) -> dict[str, float]:
+        return values_of(self, "ringwise_chips_unusable_for_head")
 
 
 def test_chips_of_a_resource_that_no_node_offers_are_counted_no_longer() -> None:
@@ -94,17 +95,17 @@ def test_plans_and_chips_that_the_head_of_a_queue_cannot_use_are_counted() -> No
     adapter.count(seen)
     # Seven of one node and four of the other, and big asks for eight of one.
     assert seen.unusable == {CHIP: 11}
-    assert seen.plans == []
+    assert seen.plans == {"planned": 0, "done": 0, "failed": 0}
     apply(rig, plan)
     rig.run()
     adapter.count(seen)
-    assert seen.plans == [({"planned": 1, "done": 0, "failed": 0}, 0)]
+    assert (seen.plans, seen.saving) == ({"planned": 1, "done": 0, "failed": 0}, 0)
     rig.finish()
     rig.run()
     rig.run()
     adapter.count(seen)
     adapter.count(seen)
-    assert seen.plans[1:] == [({"planned": 0, "done": 1, "failed": 0}, plan.saving)]
+    assert (seen.plans, seen.saving) == ({"planned": 1, "done": 1, "failed": 0}, (plan.saving or 0) / SECOND)
     assert seen.unusable == {CHIP: 0}
 
 
@@ -126,8 +127,9 @@ def test_chips_that_pods_will_ask_for_which_are_not_created_yet_are_counted() ->
 
 def test_metrics_of_moves() -> None:
     metrics = Metrics()
-    metrics.moves({"planned": 2, "done": 1, "failed": 0}, 2 * 3600 * 10**9)
-    metrics.unusable_chips(CHIP, 11)
+    metrics.moves.set(2, "planned")
+    metrics.saved.set(7200)
+    metrics.unusable_chips.set(11, CHIP)
     text = metrics.text().decode() if isinstance(metrics.text(), bytes) else metrics.text()
     assert 'ringwise_move_plans_total{result="planned"} 2.0' in text
     assert "ringwise_moves_saved_chip_seconds_total 7200.0" in text

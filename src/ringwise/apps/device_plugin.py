@@ -172,7 +172,7 @@ async def serve(
         client = await stack.enter_async_context(Client(access, connections=16, component="device-plugin"))
         try:
             plugin = NodePlugin(
-                options.settings, driver, chips, client, observer=metrics, discovery=discovery
+                options.settings, driver, chips, client, observer=metrics.calls, discovery=discovery
             )
         except UnknownCardError as problem:
             raise DriverError(str(problem)) from None

@@ -22,6 +22,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import name_of, version_number
 from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger
+from ringwise.metrics.families import HistogramFamily, MetricSet, counter
 
 _LOG = Logger()
 
@@ -35,20 +36,23 @@ AFTER_SENDING, AFTER_ANSWER = 0.0005, 0.01
 MAX_PAUSE = 2.0
 #: How often another pod is tried when the chosen one is gone.
 CHOICES = 5
+#: Upper bounds of the duration of a call.
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Observer:
-    """Hears what happens, for figures; this one does nothing with it."""
+class CallMetrics(MetricSet):
+    """Figures about what the plugin does."""
 
-    def allocated(self, seconds: float) -> None: ...
-
-    def allocation_failed(self) -> None: ...
-
-    def corrected(self) -> None: ...
-
-    def reported(self) -> None: ...
-
-    def api_failed(self, what: str) -> None: ...
+    def __init__(self) -> None:
+        self.allocate = HistogramFamily(
+            "ringwise_device_allocate_duration_seconds", "Duration of Allocate calls", _SECONDS
+        )
+        self.failures = counter("ringwise_device_allocate_failures", "Allocate calls that failed")
+        self.corrections = counter("ringwise_device_corrections", "Pods whose annotations were corrected")
+        self.reports = counter("ringwise_device_reports", "Writes to the node's ConfigMap")
+        self.api_errors = counter(
+            "ringwise_device_api_errors", "Requests to the API server that failed", "operation"
+        )
 
 
 class AllocateCalls:
@@ -62,7 +66,7 @@ class AllocateCalls:
         pod_resources: PodResources,
         *,
         clock: Clock,
-        observer: Observer,
+        observer: CallMetrics,
         why_not: Callable[[str], str | None],
         read_pods: Callable[[], Any],
         groups: ControlGroups,
@@ -91,9 +95,9 @@ class AllocateCalls:
             async with self._serving:
                 served = [await self._serve(ids) for ids in requests]
         except AllocationError:
-            self._observer.allocation_failed()
+            self._observer.failures.inc()
             raise
-        self._observer.allocated(self._clock.monotonic() - began)
+        self._observer.allocate.observe(self._clock.monotonic() - began)
         return served
 
     async def _serve(self, ids: Sequence[str]) -> AllocateResult:
@@ -115,7 +119,7 @@ class AllocateCalls:
         try:
             await self._read_pods()
         except API_ERRORS as error:
-            self._observer.api_failed("pods")
+            self._observer.api_errors.inc("pods")
             remark = f" (the API server could not be asked: {error})"
         await self.read_listing(during_call=True)
         try:
@@ -147,7 +151,7 @@ class AllocateCalls:
             self.save()
             if gone:
                 return False
-            self._observer.api_failed("mark")
+            self._observer.api_errors.inc("mark")
             raise AllocationError(f"pod {pod.key} could not be marked as served: {error}") from None
         except asyncio.CancelledError:
             # Kubelet gave up, or we end: whether the server took the patch is unknown.
@@ -256,11 +260,11 @@ class AllocateCalls:
                 if _is_gone(error):
                     self._allocator.drop_pod(pod.uid, self._clock.now())
                     continue
-                self._observer.api_failed("correction")
+                self._observer.api_errors.inc("correction")
                 _LOG.warning("annotations not corrected", pod=pod.key, why=str(error))
                 return
             self._allocator.corrected(correction, patched)
-            self._observer.corrected()
+            self._observer.corrections.inc()
             _LOG.info("annotations corrected", pod=pod.key, keys=sorted(correction.annotations))
 
 

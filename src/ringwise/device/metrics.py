@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ringwise.device.allocate_calls import Observer
+from ringwise.device.allocate_calls import CallMetrics
 from ringwise.device.cards import ASCEND310P, ASCEND910, ASCEND910A3, ASCEND910B
 from ringwise.device.drivers.port import Readings
 from ringwise.device.plugin import NodePlugin
-from ringwise.metrics.families import HistogramFamily, MetricFamily, MetricSet, counter, gauge
+from ringwise.metrics.families import MetricFamily, MetricSet, gauge
 
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _CHIP_LABELS = ("id", "model_name", "vdie_id", "pcie_bus_info", "namespace", "pod_name", "container_name")
 #: The exporter has a label of another name for the model in this one.
 _NAME_LABELS = ("id", "name", *_CHIP_LABELS[2:])
@@ -35,19 +34,11 @@ def _code_families() -> tuple[MetricFamily, ...]:
     return first, *more
 
 
-class DeviceMetrics(MetricSet, Observer):
-    """One set of figures; hears what the plugin does. Those of chips are computed for each scrape."""
+class DeviceMetrics(MetricSet):
+    """Figures of the plugin and of its chips. Those of chips are computed for each scrape."""
 
     def __init__(self) -> None:
-        self._allocate = HistogramFamily(
-            "ringwise_device_allocate_duration_seconds", "Duration of Allocate calls", _SECONDS
-        )
-        self._failures = counter("ringwise_device_allocate_failures", "Allocate calls that failed")
-        self._corrections = counter("ringwise_device_corrections", "Pods whose annotations were corrected")
-        self._reports = counter("ringwise_device_reports", "Writes to the node's ConfigMap")
-        self._api = counter(
-            "ringwise_device_api_errors", "Requests to the API server that failed", "operation"
-        )
+        self.calls = CallMetrics()
         self._mounts = gauge("ringwise_device_mounts", "Containers with chips, as the plugin recorded them")
         self._unanswered = gauge(
             "ringwise_device_unresponsive_chips", "Chips that the driver lists but cannot query"
@@ -85,23 +76,6 @@ class DeviceMetrics(MetricSet, Observer):
         if self._plugin is not None:
             self._read_chips(self._plugin)
         return super().text()
-
-    # -- what the plugin does ------------------------------------------------------------------
-
-    def allocated(self, seconds: float) -> None:
-        self._allocate.observe(seconds)
-
-    def allocation_failed(self) -> None:
-        self._failures.inc()
-
-    def corrected(self) -> None:
-        self._corrections.inc()
-
-    def reported(self) -> None:
-        self._reports.inc()
-
-    def api_failed(self, what: str) -> None:
-        self._api.inc(what)
 
     # -- chips ---------------------------------------------------------------------------------
 

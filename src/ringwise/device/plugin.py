@@ -17,7 +17,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from ringwise.device.allocate_calls import AllocateCalls, Observer
+from ringwise.device.allocate_calls import AllocateCalls, CallMetrics
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
 from ringwise.device.cards import (
@@ -114,7 +114,7 @@ class NodePlugin:
         client: Client,
         *,
         clock: Clock | None = None,
-        observer: Observer | None = None,
+        observer: CallMetrics | None = None,
         pod_resources: PodResources | None = None,
         discovery: Discovery | None = None,
     ) -> None:
@@ -132,7 +132,7 @@ class NodePlugin:
         self.resource = resource_of(self.card)
         self.names = {chip.physical: name_of(self.card, chip.physical) for chip in chips}
         self._clock: Clock = clock or RealClock()
-        self._observer = observer or Observer()
+        self._observer = observer or CallMetrics()
         self._utilization = Utilization()
         self._client = client
         self._file = LedgerFile(settings.state_folder / f"{device_type(self.card)}-mounts.jsonl")
@@ -265,7 +265,7 @@ class NodePlugin:
             ids = self.allocator.device_ids().values()
             check_request(requests, frozenset(chain.from_iterable(ids)), shares=self._shares is not None)
         except AllocationError:
-            self._observer.allocation_failed()
+            self._observer.failures.inc()
             raise
         await self._informed()
         served = await self._calls.allocate(requests)
@@ -436,7 +436,7 @@ class NodePlugin:
                     await self._describe()
                 return await self._report_once()
             except API_ERRORS as error:
-                self._observer.api_failed("report")
+                self._observer.api_errors.inc("report")
                 _LOG.warning("not reported", why=str(error))
                 return min(self.settings.period, MAX_TURN)
 
@@ -484,7 +484,7 @@ class NodePlugin:
                 # Another client wrote: what it wrote comes first.
                 self._own_map(await self.reporter.read())
                 return self.settings.report_interval
-            self._observer.reported()
+            self._observer.reports.inc()
         return min(self.settings.period, MAX_TURN)
 
     def take_figures(self, readings: Mapping[int, Readings]) -> None:

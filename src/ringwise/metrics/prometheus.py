@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from ringwise.durations import SECOND
 from ringwise.metrics.families import HistogramFamily, MetricSet, counter, gauge
 from ringwise.metrics.volcano import VolcanoMetrics
 
@@ -34,47 +33,47 @@ class Metrics(MetricSet):
         )
         self._bindings = counter("ringwise_bindings", "Pods bound")
         self._bind_errors = counter("ringwise_bind_errors", "Failed bindings, by reason", "reason")
-        self._bind_retries = counter("ringwise_bind_retries", "Retries of bindings, by reason", "reason")
+        self.bind_retries = counter("ringwise_bind_retries", "Retries of bindings, by reason", "reason")
         self._queue = gauge("ringwise_request_queue_depth", "Requests that are waiting to be sent", "name")
-        self._leader = gauge("ringwise_leader", "1 while this replica is the leader")
-        self._relists = counter(
+        self.leader = gauge("ringwise_leader", "1 while this replica is the leader")
+        self.relists = counter(
             "ringwise_relists", "Lists repeated after an interrupted watch", "kind", "reason"
         )
-        self._malformed = gauge("ringwise_invalid_objects", "API objects that cannot be read")
-        self._internal_errors = counter(
+        self.invalid_objects = gauge("ringwise_invalid_objects", "API objects that cannot be read")
+        self.internal_errors = counter(
             "ringwise_internal_errors",
             "Internal errors in the handling of objects; each is logged",
         )
-        self._dropped = counter(
+        self.dropped_updates = counter(
             "ringwise_status_updates_dropped",
             "Status updates, conditions and events that were not written",
             "kind",
         )
         self._pending = gauge("ringwise_pending_jobs", "Pending jobs, by reason", "reason")
-        self._job_backoffs = counter(
+        self.job_backoffs = counter(
             "ringwise_job_backoffs",
             "Attempts to schedule a job that were stopped because they took too many steps, by reason",
             "reason",
         )
-        self._throttled = gauge(
+        self.throttled = gauge(
             "ringwise_throttled_namespace_cpu_seconds",
             "CPU time that a throttled namespace used in the last minute; 0 if it is no longer throttled",
             "namespace",
         )
-        self._left_out = gauge(
+        self.omitted_entries = gauge(
             "ringwise_rescheduling_omitted_entries",
             "Entries about rescheduled jobs that do not fit in their ConfigMap",
         )
-        self._moves = counter(
+        self.moves = counter(
             "ringwise_move_plans",
             "MovePlans that the scheduler accepted (planned), and that ended (done or failed)",
             "result",
         )
-        self._saved = counter(
+        self.saved = counter(
             "ringwise_moves_saved_chip_seconds",
             "Chips of pending jobs times the seconds by which moves of other jobs let them start earlier",
         )
-        self._unusable = gauge(
+        self.unusable_chips = gauge(
             "ringwise_chips_unusable_for_head",
             "Free chips while the first job of a queue does not fit, although it requests no more than these",
             "resource",
@@ -87,7 +86,7 @@ class Metrics(MetricSet):
             "state",
         )
         self._capacity = gauge("ringwise_chip_capacity", "Chips by resource, in any state", "resource")
-        self._stale_reports = gauge(
+        self.stale_reports = gauge(
             "ringwise_stale_device_reports",
             "Ready nodes whose device plugin has not written its report for ten minutes",
         )
@@ -96,30 +95,31 @@ class Metrics(MetricSet):
             "Free chips on nodes with a later drain or reservation, only for jobs that end before it",
             "resource",
         )
-        self._held = counter(
+        self.held = counter(
             "ringwise_allocated_chip_seconds",
             "Allocated chips times seconds, since this replica became the leader",
             "queue",
         )
-        self._lost = counter(
+        self.lost = counter(
             "ringwise_lost_chip_seconds",
             "Chips times seconds of lost work, by reason: fault, preempt, move, drain, ...",
             "queue",
             "reason",
         )
-        self._evicted = counter(
+        self.evicted = counter(
             "ringwise_evicted_pods",
             "Pods with chips that were evicted, by reason: fault, preempt, reclaim, move, drain, ...",
             "queue",
             "reason",
         )
-        self._waited = counter(
+        self.waited = counter(
             "ringwise_job_pending_seconds", "Seconds that jobs were pending before they started", "queue"
         )
-        self._starts = counter("ringwise_job_starts", "Job starts", "queue")
-        self._failures = counter("ringwise_job_failures", "Runs of jobs that failed on their own", "queue")
-        self._shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "result")
-        self._journal_dropped = counter(
+        self.starts = counter("ringwise_job_starts", "Job starts", "queue")
+        self.failures = counter("ringwise_job_failures", "Runs of jobs that failed on their own", "queue")
+        self.shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "result")
+        #: Changed by the core thread and by that of the journal.
+        self.journal_dropped = counter(
             "ringwise_journal_dropped_turns", "Turns that are missing from the journal (--journal)"
         )
 
@@ -147,26 +147,8 @@ class Metrics(MetricSet):
         if self.volcano is not None:
             self.volcano.attempts.inc("error")
 
-    def bind_retried(self, kind: str) -> None:
-        self._bind_retries.inc(kind)
-
     def queue_length(self, queue: str, length: int) -> None:
         self._queue.set(length, queue)
-
-    def leading(self, leads: bool) -> None:
-        self._leader.set(int(leads))
-
-    def relisted(self, kind: str, why: str) -> None:
-        self._relists.inc(kind, why)
-
-    def malformed(self, count: int) -> None:
-        self._malformed.set(count)
-
-    def internal_error(self) -> None:
-        self._internal_errors.inc()
-
-    def status_dropped(self, kind: str) -> None:
-        self._dropped.inc(kind)
 
     def pending(self, by_reason: Mapping[str, int]) -> None:
         # A reason without jobs goes to zero; it does not stay at its last value.
@@ -176,16 +158,9 @@ class Metrics(MetricSet):
         if self.volcano is not None:
             self.volcano.unscheduled.set(sum(by_reason.values()))
 
-    def job_backoffs(self, reason: str, times: int) -> None:
-        """So many more attempts to place a job took too many steps."""
-        self._job_backoffs.inc(reason, by=times)
-
-    def stale_reports(self, nodes: int) -> None:
-        self._stale_reports.set(nodes)
-
     def resources(self, names: Container[str]) -> None:
         """Remove the chips of all other resources, which no node offers."""
-        for family in (self._before_drain, self._capacity, self._chips, self._unusable):
+        for family in (self._before_drain, self._capacity, self._chips, self.unusable_chips):
             family.keep(names)
 
     def chips(self, resource: str, capacity: int, counts: Mapping[str, int], until_drain: int) -> None:
@@ -194,47 +169,3 @@ class Metrics(MetricSet):
         self._capacity.set(capacity, resource)
         for state, count in counts.items():
             self._chips.set(count, resource, state)
-
-    def moves(self, counts: Mapping[str, int], saved: int) -> None:
-        for outcome, number in counts.items():
-            self._moves.inc(outcome, by=number)
-        self._saved.inc(by=saved / SECOND)
-
-    def unusable_chips(self, resource: str, chips: int) -> None:
-        self._unusable.set(chips, resource)
-
-    def accounts(
-        self,
-        queue: str,
-        held: float,
-        lost: Mapping[str, float],
-        evicted: Mapping[str, int],
-        waited: float,
-        starts: int,
-        failures: int,
-    ) -> None:
-        """So much more of each, in seconds and chip-seconds."""
-        self._held.inc(queue, by=held)
-        for cause, work in lost.items():
-            self._lost.inc(queue, cause, by=work)
-        for cause, pods in evicted.items():
-            self._evicted.inc(queue, cause, by=pods)
-        self._waited.inc(queue, by=waited)
-        self._starts.inc(queue, by=starts)
-        self._failures.inc(queue, by=failures)
-
-    def throttled(self, seconds: Mapping[str, float]) -> None:
-        """By namespace."""
-        self._throttled.reset()
-        for namespace, used in seconds.items():
-            self._throttled.set(used, namespace)
-
-    def rescheduling_left_out(self, entries: int) -> None:
-        self._left_out.set(entries)
-
-    def shadow(self, outcome: str) -> None:
-        self._shadow.inc(outcome)
-
-    def journal_dropped(self) -> None:
-        """A turn is missing in the journal. Called from the core thread and from the journal's."""
-        self._journal_dropped.inc()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -34,17 +33,15 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import EVENTS, PODS, InstantClock, ManualClock, pod, server, until
+from tests.metric_text import values_of
 
 FULL = ReasonKind("full", Stage.GANG, "{free} of {asked} chips are free", ("wait for {asked} chips",))
 
 
 class DropCounter(Metrics):
-    def __init__(self) -> None:
-        super().__init__()
-        self.dropped = Counter[str]()
-
-    def status_dropped(self, kind: str) -> None:
-        self.dropped[kind] += 1
+    @property
+    def dropped(self) -> dict[str, float]:
+        return values_of(self, "ringwise_status_updates_dropped_total")
 
 
 @dataclass

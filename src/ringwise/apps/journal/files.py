@@ -159,7 +159,7 @@ class JournalFiles:
     def drop(self) -> None:
         """A turn is not recorded."""
         self._dropped += 1
-        self._observer.journal_dropped()
+        self._observer.journal_dropped.inc()
 
     def close(self) -> None:
         self.queue.put(None)

@@ -22,7 +22,6 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
 from ringwise.metrics.prometheus import Metrics
 from ringwise.metrics.volcano import VolcanoMetrics
-from ringwise.scheduler.accounting.totals import QueueTotal
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defragment.heads import chips_of_heads
 from ringwise.scheduler.node_states import before_drain_counts, chip_counts, nodes_with_stale_reports
@@ -110,12 +109,6 @@ class SchedulerAdapter:
         self._yield_to_loop: Callable[[], object] = lambda: None
         #: Entries that did not fit when it was counted last.
         self._left_out = 0
-        #: How often jobs had been backed off then, by reason.
-        self._job_backoffs: dict[str, int] = {}
-        #: Plans of moves then, by outcome, and what they saved.
-        self._moves: dict[str, int] = {}
-        #: What was accounted for when it was counted last.
-        self._accounts: dict[str, QueueTotal] = {}
         #: Bindings of this turn that were not sent early yet, and the uids of pods whose bindings were.
         self._unsent: list[Bind] = []
         self._sent_early: set[str] = set()
@@ -164,11 +157,11 @@ class SchedulerAdapter:
                 waiting[job.reason.code] = waiting.get(job.reason.code, 0) + 1
         observer.pending(waiting)
         for reason, times in view.history.backoffs.items():
-            if times > self._job_backoffs.get(reason, 0):
-                observer.job_backoffs(reason, times - self._job_backoffs.get(reason, 0))
-                self._job_backoffs[reason] = times
-        observer.throttled({name: used / SECOND for name, used in view.history.throttled.items()})
-        observer.rescheduling_left_out(view.rescheduling_left_out)
+            observer.job_backoffs.set(times, reason)
+        observer.throttled.reset()
+        for name, used in view.history.throttled.items():
+            observer.throttled.set(used / SECOND, name)
+        observer.omitted_entries.set(view.rescheduling_left_out)
         if view.rescheduling_left_out and not self._left_out:
             _LOG.warning(
                 "some jobs being rescheduled do not fit into their ConfigMap; the next leader misses them",
@@ -177,7 +170,7 @@ class SchedulerAdapter:
         self._left_out = view.rescheduling_left_out
         self._count_moves(observer)
         self._count_accounts(observer)
-        observer.stale_reports(len(nodes_with_stale_reports(view.cluster, view.history.now)))
+        observer.stale_reports.set(len(nodes_with_stale_reports(view.cluster, view.history.now)))
         drained = before_drain_counts(view.cluster, view.settings, view.history.now)
         chips_of_resource = chips_of_heads(view)
         by_resource = chip_counts(view.cluster, view.history.now)
@@ -186,36 +179,29 @@ class SchedulerAdapter:
             observer.chips(resource, counts.pop("chips"), counts, drained.get(resource, 0))
             free = counts.get("free", 0)
             unusable = any(chips <= free for chips in chips_of_resource.get(resource, ()))
-            observer.unusable_chips(resource, free if unusable else 0)
+            observer.unusable_chips.set(free if unusable else 0, resource)
         if self._volcano is not None:
             self._volcano.count()
 
     def _count_accounts(self, observer: Metrics) -> None:
-        view = self.scheduler.view
-        for queue, total in view.history.accounts.items():
-            now = total.until(view.history.now)
-            before = self._accounts.get(queue, QueueTotal())
-            observer.accounts(
-                queue,
-                float((now.held - before.held) / SECOND),
-                {
-                    cause: float((work - before.lost.get(cause, 0)) / SECOND)
-                    for cause, work in now.lost.items()
-                },
-                {cause: pods - before.evicted.get(cause, 0) for cause, pods in now.evicted.items()},
-                (now.waited - before.waited) / SECOND,
-                now.starts - before.starts,
-                now.failures - before.failures,
-            )
-            self._accounts[queue] = now
+        history = self.scheduler.view.history
+        for queue, total in history.accounts.items():
+            now = total.until(history.now)
+            observer.held.set(float(now.held / SECOND), queue)
+            for cause, work in now.lost.items():
+                observer.lost.set(float(work / SECOND), queue, cause)
+            for cause, pods in now.evicted.items():
+                observer.evicted.set(pods, queue, cause)
+            observer.waited.set(now.waited / SECOND, queue)
+            observer.starts.set(now.starts, queue)
+            observer.failures.set(now.failures, queue)
 
     def _count_moves(self, observer: Metrics) -> None:
         counts = self.scheduler.view.history.moves.counts
-        now = {"planned": counts.accepted, "done": counts.done, "failed": counts.failed}
-        more = {outcome: number - self._moves.get(outcome, 0) for outcome, number in now.items()}
-        if any(more.values()):
-            observer.moves(more, counts.saved - self._moves.get("saved", 0))
-            self._moves = {**now, "saved": counts.saved}
+        observer.moves.set(counts.accepted, "planned")
+        observer.moves.set(counts.done, "done")
+        observer.moves.set(counts.failed, "failed")
+        observer.saved.set(counts.saved / SECOND)
 
 
 class ControllerAdapter:

@@ -324,4 +324,4 @@ class LeaderTerm:
     def _log_contained(self, command: SetAside) -> None:
         """The core could not handle an object that the readers accepted: the object is not to blame."""
         _LOG.error("internal error", kind=command.kind, object=command.key, problem=command.problem)
-        self._observer.internal_error()
+        self._observer.internal_errors.inc()

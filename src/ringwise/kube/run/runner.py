@@ -106,7 +106,7 @@ class Runner:
         if settings.lease is None:
             if not settings.read_only:
                 self._fence.open_forever()
-                self._observer.leading(True)
+                self._observer.leader.set(1)
             await self._run_terms(stop, None)
             return
         election = LeaderElection(
@@ -115,7 +115,7 @@ class Runner:
             settings.identity,
             clock=self._clock,
             settings=settings.lease,
-            on_change=self._observer.leading,
+            on_change=self._observer.leader.set,
             healthy=lambda: self.healthy,
         )
         self._election = election

@@ -165,7 +165,7 @@ class ShadowAdapter(SchedulerAdapter):
 
     def _record(self, outcome: str, pod: str, uid: str, now: int, **more: Any) -> None:
         self.outcomes[outcome] += 1
-        self._observer.shadow(outcome)
+        self._observer.shadow.inc(outcome)
         job = self.scheduler.view.job_of(uid)
         self._report(
             {

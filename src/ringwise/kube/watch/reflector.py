@@ -132,7 +132,7 @@ class Reflector(ListWatch):
 
     def _list_again(self, why: str) -> None:
         super()._list_again(why)
-        self._observer.relisted(self.target.title, why)
+        self._observer.relists.inc(self.target.title, why)
 
     def _go_on_without(self, verb: str) -> float:
         """What may be listed and not watched is listed again and again."""
@@ -236,7 +236,7 @@ class Reflector(ListWatch):
     def _update(self, received: object, meta: Named | None, events: list[Event]) -> str | None:
         if meta is None or not meta.name:
             self._malformed.put(self.target.resource.kind, UNNAMED, ("metadata cannot be read",))
-            self._observer.malformed(len(self._malformed))
+            self._observer.invalid_objects.set(len(self._malformed))
             return None
         key, version = _key(meta), meta.resource_version or ""
         self._deleted.pop(key, None)
@@ -257,7 +257,7 @@ class Reflector(ListWatch):
             self._malformed.put(kind, key, problems, uid)
         elif self._malformed:
             self._malformed.remove(kind, key)
-        self._observer.malformed(len(self._malformed))
+        self._observer.invalid_objects.set(len(self._malformed))
         before = entry.objects if entry is not None else ()
         is_stand_in = False
         if objects is None:
@@ -284,7 +284,7 @@ class Reflector(ListWatch):
         self._reader.forget(key)
         if self._malformed:
             self._malformed.remove(self.target.resource.kind, key)
-            self._observer.malformed(len(self._malformed))
+            self._observer.invalid_objects.set(len(self._malformed))
         if entry is None:
             return
         for part, value in entry.objects:

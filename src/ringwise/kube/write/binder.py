@@ -187,7 +187,7 @@ class Binder:
                 kind, why, unclear = error.kind, str(error), error.maybe_done
             except KubeConfigError as error:
                 kind, why, unclear = "no-credentials", str(error), False
-            self._observer.bind_retried(kind)
+            self._observer.bind_retries.inc(kind)
             if unclear and await self._is_bound(bind):
                 return
             waited = self._clock.monotonic() - decided

@@ -161,7 +161,7 @@ class EventRecorder:
         if bind.uid in self._pending_pods:
             del self._pending_pods[bind.uid]
         elif len(self.queue) >= MAX_ROUTINE_WAITING:
-            self._observer.status_dropped(ROUTINE_EVENTS)
+            self._observer.dropped_updates.inc(ROUTINE_EVENTS)
             return
         self.queue.put(bind.uid, (bind.namespace, bind.pod, bind.uid, bind.node, self._clock.now()))
 

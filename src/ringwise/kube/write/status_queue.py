@@ -98,7 +98,7 @@ class StatusQueue(Generic[Entry]):
         before = queue.get(key)
         if before is None and len(queue) >= MAX_WAITING:
             queue.popitem(last=False)
-            self._observer.status_dropped(self._name)
+            self._observer.dropped_updates.inc(self._name)
         queue[key] = (self._clock.monotonic() if before is None else before[0], entry)
         self._start(urgent)
 
@@ -136,12 +136,12 @@ class StatusQueue(Generic[Entry]):
                     continue
                 # An object that is gone needs no status.
                 if error.status != 404:
-                    self._observer.status_dropped(self._name)
+                    self._observer.dropped_updates.inc(self._name)
                     if not self._namespaces.explain(str(error)):
                         _LOG.info("status not written", object=key, why=str(error))
             except Exception:
                 # One entry that cannot be written must not stop the others.
-                self._observer.status_dropped(self._name)
+                self._observer.dropped_updates.inc(self._name)
                 _LOG.exception("internal error while writing a status", object=key)
             finally:
                 self._writing.discard(key)
