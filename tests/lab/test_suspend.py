@@ -122,7 +122,7 @@ def test_what_is_told_of_it(terminal: Terminal) -> None:
     assert "(Aborted: AbortJob was requested by anna: lunch): it uses no chips; " in said
     assert terminal.json("why train")["state"] == "suspended"
     assert [one["name"] for one in terminal.json("get jobs --state suspended")["jobs"]] == ["train"]
-    assert " suspended " in terminal.ok("get jobs")
+    assert " Suspended " in terminal.ok("get jobs")
     terminal.ok("resume train --by bert")
     terminal.ok("advance 10s")
     story = terminal.json("why train --history")

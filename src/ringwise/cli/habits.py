@@ -30,6 +30,7 @@ COMMANDS = {
     "scontrol": "describe KIND NAME",
     "sprio": "why JOB",
     "srun": "submit FILE",
+    "wait": "submit FILE --wait",
 }
 #: A cluster has kubectl for these.
 _OF_KUBECTL = {
@@ -57,6 +58,7 @@ OPTIONS = {
         "--no-headers": "use -o name",
         "--partition": "use --queue",
         "--show-labels": "use -o json",
+        "--me": "use --user",
         "--states": "use --state",
         "-j": "names are arguments: get jobs JOB",
         "-p": "use --queue",
