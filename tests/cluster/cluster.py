@@ -39,7 +39,7 @@ STAGES = Path(__file__).with_name("stages.yaml")
 WAIT_TIMEOUT = 300.0
 #: Shorter waits for `Cluster.run()`, in nanoseconds: until a job that needs objects of a controller says so,
 #: and until a pod on its own has a PodGroup.
-SOON_TOLD = {"ringwise.scheduler.core.awaited_objects.TIMEOUT": 5_000_000_000}
+SOON_TOLD = {"ringwise.scheduler.core.status_reporter.TIMEOUT": 5_000_000_000}
 SOON_GROUPED = {"ringwise.controller.pod_groups.LONE_POD_WAIT": 10_000_000_000}
 #: Exit code of a process that a test killed.
 KILLED = -9

@@ -21,9 +21,8 @@ from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import APPROVED, RUNNING, WAITING, MovePlan
 from ringwise.metrics.prometheus import Metrics
-from ringwise.scheduler.defragment.heads import chips_of_heads
 from ringwise.scheduler.defragment.live_plan import MovedJob
-from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.scheduler.defragment.movable import DisruptionBudget, chips_of_heads
 from ringwise.scheduler.defragment.moves import moved_as
 from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
 from ringwise.scheduler.defragment.search import NoPlan, Planner

@@ -30,7 +30,7 @@ WRITERS = (
         if PACKAGE / "scheduler" in path.parents
         and (path.parent.name in ("faults", "defragment") or "json" in path.read_text(encoding="utf-8"))
         # What it publishes is never read again.
-        and path.name != "tor_share_publisher.py"
+        and path.name != "leaf_switches.py"
     ),
 )
 

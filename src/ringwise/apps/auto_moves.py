@@ -21,12 +21,12 @@ from ringwise.log import Logger
 from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.messages.move_plan import APPROVED, DEFAULT_TTL, WAITING, MovePlan
 from ringwise.reasons import Reason
-from ringwise.scheduler.defragment.heads import waits_for_room
 from ringwise.scheduler.defragment.movable import (
     DisruptionBudget,
     Permit,
     fewest_moved_chips,
     only_willing,
+    waits_for_room,
 )
 from ringwise.scheduler.defragment.moves import moved_as
 from ringwise.scheduler.defragment.reasons import MOVED_LATELY, OVER_HOURLY_LIMIT

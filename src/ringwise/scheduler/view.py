@@ -24,7 +24,7 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.accounting.totals import QueueTotal
+from ringwise.scheduler.accounting.component import QueueTotal
 from ringwise.scheduler.cache.component import Context
 from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.leader_record import LeaderRecord

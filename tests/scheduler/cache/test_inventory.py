@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.messages import events as ev
-from ringwise.scheduler.cache.inventory import offered
+from ringwise.scheduler.cache.sessions import offered
 from ringwise.state.model import Node
 from tests.builders.values import CHIP, pod, pod_class, report
 from tests.examples import examples

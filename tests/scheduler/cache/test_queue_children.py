@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.scheduler.cache.queue_children import QueueChildren
+from ringwise.scheduler.cache.job_book import QueueChildren
 from ringwise.state.model import Queue
 from tests.scheduler.rig import PLAIN, Rig
 

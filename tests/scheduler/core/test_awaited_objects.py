@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, SetGroupStatus, SetPodCondition
-from ringwise.scheduler.core.awaited_objects import TIMEOUT
+from ringwise.scheduler.core.status_reporter import TIMEOUT
 from ringwise.state.model import Queue
 from tests.builders.values import SECOND
 from tests.scheduler.rig import Rig

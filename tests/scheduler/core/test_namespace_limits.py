@@ -7,7 +7,7 @@ from typing import Any
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, SetNamespaceLimits
-from ringwise.scheduler.core import namespace_limits
+from ringwise.scheduler.core import usage_limits
 from ringwise.state.limits import REQUEUE, UsageLimit
 from ringwise.state.model import Namespace, Queue
 from tests.builders.values import CHIP
@@ -79,7 +79,7 @@ def test_what_is_written_is_written_once_and_again_if_it_is_not_there() -> None:
 def test_many_limits_are_cut_and_written_at_most_every_ten_seconds() -> None:
     rig = prepared(*(limit(f"l-{number:03}", 8, namespace="team-a") for number in range(600)))
     (text,) = (one.limits for one in rig.step(10) if isinstance(one, SetNamespaceLimits))
-    assert namespace_limits.MAX_TEXT - 100 < len(text) <= namespace_limits.MAX_TEXT
+    assert usage_limits.MAX_TEXT - 100 < len(text) <= usage_limits.MAX_TEXT
     assert json.loads(text)[0]["name"] == "l-000"
     rig.tell(limit("a", 8, namespace="team-a"))
     assert turn(rig, 1) == {}

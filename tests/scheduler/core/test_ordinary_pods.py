@@ -10,8 +10,8 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.embed.fleets import make_fleet
 from ringwise.messages.commands import Bind, Command, SetGroupStatus, SetPodCondition
-from ringwise.scheduler.core.awaited_objects import TIMEOUT
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.core.status_reporter import TIMEOUT
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from tests.builders.values import group, pod, seen

@@ -6,7 +6,7 @@ import json
 
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchJob, switch_states
-from ringwise.scheduler.core.tor_share_publisher import tor_share_config
+from ringwise.scheduler.core.leaf_switches import tor_share_config
 from ringwise.topology.switches import Server, make_topology, resolve
 
 

@@ -11,7 +11,7 @@ from ringwise.durations import time_text
 from ringwise.framework.statement import Statement
 from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.scheduler.cache.run_times import LEAST, MAX_RUNS
+from ringwise.scheduler.cache.expected_starts import LEAST, MAX_RUNS
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.reserving import nodes_free_soonest
 from ringwise.scheduler.explain.why import explain, find_job

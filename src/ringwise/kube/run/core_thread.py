@@ -23,7 +23,7 @@ from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatu
 from ringwise.metrics.prometheus import Metrics
 from ringwise.metrics.volcano import VolcanoMetrics
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.defragment.heads import chips_of_heads
+from ringwise.scheduler.defragment.movable import chips_of_heads
 from ringwise.scheduler.node_states import before_drain_counts, chip_counts, nodes_with_stale_reports
 
 _LOG = Logger()

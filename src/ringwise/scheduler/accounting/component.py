@@ -7,7 +7,7 @@ not made here: whoever carries out the commands adds the intervals up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from ringwise.durations import SECOND
 from ringwise.framework.evictions.lost_work import believed_checkpoint
@@ -18,6 +18,7 @@ from ringwise.messages.accounting import (
     AccountClosed,
     AccountCommand,
     AccountedJob,
+    ChipAmount,
     FailureExcused,
     HoldEnded,
     JobWaits,
@@ -26,8 +27,8 @@ from ringwise.messages.accounting import (
 )
 from ringwise.messages.commands import Command, DeletePod, Evict, EvictionCause
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.accounting.totals import QueueTotals
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.allocation_modes import NO_CHIPS, NodeMode
 from ringwise.state.chip_fractions import chip_resource, chips_of_node, chips_used
@@ -418,3 +419,65 @@ def _uid(job: Job) -> str:
     if pod is None:
         return job.key
     return pod.owner.uid if pod.owner is not None else pod.uid
+
+
+@dataclass(slots=True)
+class QueueTotal:
+    #: Chip-nanoseconds until `at`, and the chips that are held from then on.
+    held: ChipAmount = 0
+    chips: ChipAmount = 0
+    at: int = 0
+    #: Chip-nanoseconds, by cause.
+    lost: dict[str, ChipAmount] = field(default_factory=dict)
+    #: Pods that the scheduler ended, by cause.
+    evicted: dict[str, int] = field(default_factory=dict)
+    #: Nanoseconds that jobs waited that started.
+    waited: int = 0
+    starts: int = 0
+    failures: int = 0
+
+    def held_until(self, now: int) -> ChipAmount:
+        return self.held + self.chips * max(now - self.at, 0)
+
+    def until(self, now: int) -> QueueTotal:
+        """A copy, as it is at that time."""
+        return replace(
+            self, held=self.held_until(now), at=now, lost=dict(self.lost), evicted=dict(self.evicted)
+        )
+
+
+class QueueTotals:
+    """What metrics tell of accounting: by queue, since this process leads."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, QueueTotal] = {}
+
+    def _of(self, queue: str) -> QueueTotal:
+        total = self.queues.get(queue)
+        if total is None:
+            total = self.queues[queue] = QueueTotal()
+        return total
+
+    def holds(self, queue: str, chips: ChipAmount, now: int) -> None:
+        total = self.queues.get(queue) or self._of(queue)
+        if total.at != now:
+            total.held += total.chips * (now - total.at)
+            total.at = now
+        total.chips += chips
+
+    def ended(self, pod: PodHeld, lost_until: int | None, now: int, *, failed: bool) -> None:
+        """`lost_until`: when it ended, where its work is lost."""
+        self.holds(pod.queue, -pod.chips, now)
+        if failed:
+            self._of(pod.queue).failures += 1
+        if lost_until is not None:
+            total = self._of(pod.queue)
+            # It may have ended before the checkpoint that it claims.
+            work = pod.chips * max(lost_until - pod.lost_since, 0)
+            total.lost[pod.cause] = total.lost.get(pod.cause, 0) + work
+            total.evicted[pod.cause] = total.evicted.get(pod.cause, 0) + 1
+
+    def started(self, queue: str, waited: int) -> None:
+        total = self._of(queue)
+        total.starts += 1
+        total.waited += waited

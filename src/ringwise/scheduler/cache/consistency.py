@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.framework.holdings import Holdings
@@ -14,6 +15,8 @@ from ringwise.state.part_requests import requested
 from ringwise.state.reservations import Reservation
 from ringwise.state.volume_table import VolumeTable
 from ringwise.topology.chips import chip_names, chips_of
+
+K = TypeVar("K")
 
 
 def inconsistencies(
@@ -138,20 +141,24 @@ def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str
         add(jobs.setdefault(key, {}), amounts_of(placement.pod.cls))
         add(queues.setdefault(queue, {}), amounts_of(placement.pod.cls))
         pods[queue] = pods.get(queue, 0) + 1
-    wrong_pods = [
-        f"queue {name}: pods {pods.get(name, 0)}, recorded are {usage.pods_by_queue.get(name, 0)}"
-        for name in sorted({*pods, *usage.pods_by_queue})
-        if pods.get(name, 0) != usage.pods_by_queue.get(name, 0)
+    tables: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
+        ("how many pods queue", pods, usage.pods_by_queue),
+        ("what job", jobs, usage.by_job),
+        ("what queue", queues, usage.by_queue),
+    )
+    return [
+        f"{what} {key} uses: {right}, recorded is {recorded}"
+        for what, counted, stored in tables
+        for key, right, recorded in _differing(counted, stored)
     ]
-    return wrong_pods + [
-        f"{kind} {key} uses {counted.get(key, {})}, recorded are {stored.get(key, {})}"
-        for kind, counted, stored in (
-            ("job", jobs, usage.by_job),
-            ("queue", queues, usage.by_queue),
-        )
-        for key in sorted({*counted, *stored})
-        if counted.get(key, {}) != stored.get(key, {})
-    ]
+
+
+def _differing(counted: Mapping[K, Any], stored: Mapping[K, Any]) -> Iterator[tuple[K, Any, Any]]:
+    """Yield the keys whose values differ, with both values; an empty one is as good as none."""
+    for key in sorted({*counted, *stored}, key=str):
+        right, recorded = counted.get(key) or 0, stored.get(key) or 0
+        if right != recorded:
+            yield key, right, recorded
 
 
 def _holdings(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str]:
@@ -162,21 +169,15 @@ def _holdings(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[
         job = book.job_of(uid)
         if placement.node >= 0 and job is not None:
             counted.add(*book.counts_for(uid, job), amounts_of(placement.pod.cls), 1)
-    right, stored = counted.used, usage.holdings.used
-    return [
-        f"what {scope} uses: {right.get(scope, {})}, recorded is {stored.get(scope, {})}"
-        for scope in sorted({*right, *stored})
-        if right.get(scope, {}) != stored.get(scope, {})
-    ]
+    differing = _differing(counted.used, usage.holdings.used)
+    return [f"what {scope} uses: {right}, recorded is {stored}" for scope, right, stored in differing]
 
 
 def _reserved_quota(usage: ResourceUsage) -> list[str]:
     """F6: the quota that each queue reserves for jobs that are being rescheduled."""
-    counted, stored = usage.reserved.counted_anew(), usage.reserved.by_queue()
+    differing = _differing(usage.reserved.counted_anew(), usage.reserved.by_queue())
     return [
-        f"queue {name}: {counted.get(name, {})} are kept for jobs, recorded are {stored.get(name, {})}"
-        for name in sorted({*counted, *stored})
-        if counted.get(name, {}) != stored.get(name, {})
+        f"queue {name}: {right} are kept for jobs, recorded are {stored}" for name, right, stored in differing
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from ringwise.durations import plain_duration
@@ -13,6 +13,7 @@ from ringwise.framework.queue_heads import QueueHeads
 from ringwise.framework.reasons import (
     MALFORMED_JOB,
     OTHER_SCHEDULER,
+    QUEUE_NOT_A_LEAF,
     UNKNOWN_QUEUE,
     WAITING_LIMIT_REACHED,
 )
@@ -25,12 +26,12 @@ from ringwise.messages.ordinary_groups import needs_group, queue_without_group
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.priority_rights import PriorityRights
-from ringwise.scheduler.cache.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import (
     DEFAULT_QUEUE,
     EMPTY,
+    ROOT_QUEUE,
     SOFT,
     Pod,
     PodGroup,
@@ -99,6 +100,11 @@ class JobBook:
     def job_of(self, uid: str) -> Job | None:
         key = self._job_of_pod.get(uid)
         return None if key is None else self.jobs.get(key)
+
+    def subject_of(self, uid: str, entry: object) -> str:
+        """Return the key of the job that an entry of the leader record about a pod is about."""
+        job = self.job_of(uid)
+        return uid if job is None else job.key
 
     def is_ours(self, pod: Pod) -> bool:
         return pod.scheduler in self.scheduler_names
@@ -730,3 +736,62 @@ def _expected(job: Job, vcjob: VcJob | None) -> int | None:
         return vcjob.running_estimate
     text = job.annotations.get(EXPECTED_DURATION, "")
     return plain_duration(text)
+
+
+#: Queues that a message names.
+_MAX_NAMES = 10
+
+
+class QueueChildren:
+    """Which queues are below which: a queue with others below it takes no jobs, whatever plugins are in use.
+
+    Kept as queues come and go: whether a queue is a leaf is asked for every job."""
+
+    def __init__(self, queues: Iterable[Queue] = ()) -> None:
+        self._parents: dict[str, str] = {}
+        self._children: dict[str, dict[str, None]] = {}
+        for queue in queues:
+            self.put(queue)
+
+    def put(self, queue: Queue) -> None:
+        parent = queue.parent or ROOT_QUEUE
+        if self._parents.get(queue.name) == parent:
+            return
+        self.drop(queue.name)
+        if queue.name not in (ROOT_QUEUE, parent):
+            self._parents[queue.name] = parent
+            self._children.setdefault(parent, {})[queue.name] = None
+
+    def drop(self, name: str) -> None:
+        parent = self._parents.pop(name, None)
+        if parent is not None:
+            below = self._children[parent]
+            del below[name]
+            if not below:
+                del self._children[parent]
+
+    def refusal(self, name: str) -> Reason | None:
+        """Why jobs cannot run in this queue, with those that they can use instead; None for a leaf."""
+        below = self._children.get(name)
+        if below is None:
+            return None
+        return QUEUE_NOT_A_LEAF(queue=name, children=_some(below), leaves=_some(self._leaves_below(name)))
+
+    def _leaves_below(self, name: str) -> list[str]:
+        leaves, passed, waiting = [], {name}, [name]
+        while waiting:
+            for child in self._children.get(waiting.pop(), ()):
+                if child in passed:
+                    continue
+                passed.add(child)
+                if child in self._children:
+                    waiting.append(child)
+                else:
+                    leaves.append(child)
+        return leaves
+
+
+def _some(names: Collection[str]) -> list[str]:
+    shown = sorted(names)[:_MAX_NAMES]
+    rest = len(names) - len(shown)
+    return [*shown, f"{rest} more"] if rest else shown

@@ -6,47 +6,37 @@ from ringwise.framework.job import Job
 from ringwise.framework.registry import Registry
 from ringwise.scheduler.accounting.component import Accounting
 from ringwise.scheduler.cache.component import Components, Context
-from ringwise.scheduler.cache.expected_starts import ExpectedStarts
-from ringwise.scheduler.cache.inventory import Inventory
+from ringwise.scheduler.cache.expected_starts import ExpectedStarts, RunTimes
 from ringwise.scheduler.cache.leader_record import LeaderRecord
 from ringwise.scheduler.cache.preemptions import Preemptions
-from ringwise.scheduler.cache.run_times import RunTimes
-from ringwise.scheduler.cache.sessions import SessionFactory
+from ringwise.scheduler.cache.sessions import Inventory, SessionFactory
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
-from ringwise.scheduler.core.allocated_domains import AllocatedDomains
-from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.bindings import Bindings
 from ringwise.scheduler.core.cycle import Cycle
 from ringwise.scheduler.core.drain_events import DrainEvents
-from ringwise.scheduler.core.duplicate_addresses import DuplicateAddresses
 from ringwise.scheduler.core.event_handlers import EventHandlers
-from ringwise.scheduler.core.hyper_node_events import HyperNodeEvents
+from ringwise.scheduler.core.hyper_node_events import AllocatedDomains, HyperNodeEvents
 from ringwise.scheduler.core.isolation_events import IsolationEvents
 from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
+from ringwise.scheduler.core.leaf_switches import DuplicateAddresses, TorSharePublisher
 from ringwise.scheduler.core.limit_waits import LimitWaits
 from ringwise.scheduler.core.move_plans import MovePlans
-from ringwise.scheduler.core.namespace_limits import NamespaceLimits
-from ringwise.scheduler.core.node_events import NodeEvents
 from ringwise.scheduler.core.node_reservations import NodeReservationEvents
+from ringwise.scheduler.core.object_events import NodeEvents, QueueEvents, VolumeEvents
 from ringwise.scheduler.core.overruns import Overruns
 from ringwise.scheduler.core.pod_events import PodEvents
 from ringwise.scheduler.core.queue_discipline import QueueDiscipline
-from ringwise.scheduler.core.queue_events import QueueEvents
 from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGuard
 from ringwise.scheduler.core.reservation_records import ReservationRecords
 from ringwise.scheduler.core.run_time_limits import RunTimeLimits
-from ringwise.scheduler.core.start_estimates import StartEstimates
-from ringwise.scheduler.core.status_reporter import StatusReporter
+from ringwise.scheduler.core.status_reporter import AwaitedObjects, StartEstimates, StatusReporter
 from ringwise.scheduler.core.storage_waits import StorageWaits
-from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.core.turns import FairTurns
-from ringwise.scheduler.core.usage_limits import UsageLimitEvents
-from ringwise.scheduler.core.volume_events import VolumeEvents
+from ringwise.scheduler.core.usage_limits import NamespaceLimits, UsageLimitEvents
 from ringwise.scheduler.core.volume_waits import VolumeWaits
-from ringwise.scheduler.defragment.movable import not_movable
+from ringwise.scheduler.defragment.movable import not_movable, unsuitable_node
 from ringwise.scheduler.defragment.moves import Moves
-from ringwise.scheduler.defragment.unsuitable_nodes import unsuitable_node
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.failed_vnpus import FailedVnpus
 from ringwise.scheduler.faults.fault_jobs import FaultJobs

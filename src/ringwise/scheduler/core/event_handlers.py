@@ -5,44 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 from ringwise.messages import events as ev
-from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Components, Context, ContextUser, Handlers
-from ringwise.state.cluster import ClusterState, PodRecord
+from ringwise.scheduler.cache.component import Component, Components, Context, ContextUser
+from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod, unreadable_pod
 
 
-@dataclass(frozen=True, slots=True)
-class SavedPod:
-    """A pod of the state before an event was applied: it stays in force if the event raises.
-
-    A copy: the record itself is changed in place.
-    """
-
-    record: PodRecord
-
-    @classmethod
-    def of(cls, state: ClusterState, uid: str) -> SavedPod | None:
-        placement = state.pods.get(uid)
-        if placement is None:
-            return None
-        return cls(replace(placement))
-
-
-class ObjectEvents(Protocol):
-    """Changes the tables by events about some kinds of objects."""
-
-    def handlers(self) -> Handlers: ...
-
-    def current_events(self) -> Iterator[ev.Event]:
-        """The objects in the tables, as events."""
-
-
 class EventHandlers(ContextUser):
-    def __init__(self, context: Context, objects: Sequence[ObjectEvents], components: Components) -> None:
+    def __init__(self, context: Context, objects: Sequence[Component], components: Components) -> None:
         super().__init__(context)
         self._objects = objects
         self._components = components
@@ -71,11 +44,13 @@ class EventHandlers(ContextUser):
                 if isinstance(event, ev.PodGone):
                     self._containment.forget(event.uid)
 
-    def _last_good(self, event: ev.Event) -> ev.Event | SavedPod | None:
+    def _last_good(self, event: ev.Event) -> ev.Event | PodRecord | None:
         """What brings the object back as it is now, should the event fail in the middle."""
         match event:
             case ev.PodSeen(pod):
-                return SavedPod.of(self._state, pod.uid)
+                # A copy: the record itself is changed in place.
+                record = self._state.pods.get(pod.uid)
+                return None if record is None else replace(record)
             case ev.NodeSeen(node):
                 number = self._state.node_id.get(node.name)
                 last_good = None if number is None else self._state.nodes[number]
@@ -95,23 +70,23 @@ class EventHandlers(ContextUser):
                 return ev.ReportGone(report.node, report.aggregated) if old is None else ev.ReportSeen(old)
         return None
 
-    def _restore(self, event: ev.Event, last_good: ev.Event | SavedPod | None, now: int) -> None:
+    def _restore(self, event: ev.Event, last_good: ev.Event | PodRecord | None, now: int) -> None:
         """The last good version stays in force; everything that follows from objects is computed again."""
         stand_in: Pod | None = None
         if isinstance(event, ev.PodSeen):
             pod = event.pod
-            if isinstance(last_good, SavedPod) and (last_good.record.node >= 0 or not pod.node):
-                self._state.restore_pod(last_good.record)
+            if isinstance(last_good, PodRecord) and (last_good.node >= 0 or not pod.node):
+                self._state.restore_pod(last_good)
                 job = self._book.job_of(event.pod.uid)
                 if job is not None:
-                    job.pods[event.pod.uid] = last_good.record.pod
+                    job.pods[event.pod.uid] = last_good.pod
             else:
                 self._state.pods.pop(pod.uid, None)
                 self._book.forget_pod(pod.uid)
                 if pod.node and pod.live and pod.cls.chips:
                     # N7: nothing is known of the chips that it has.
                     stand_in = unreadable_pod(pod.uid, pod.namespace, pod.name, pod.node)
-        elif last_good is not None and not isinstance(last_good, SavedPod):
+        elif last_good is not None and not isinstance(last_good, PodRecord):
             try:
                 self._handlers[type(last_good)](last_good, now)
             except Exception as error:

@@ -41,7 +41,7 @@ class Overruns(Component):
             RecordTable(
                 "overruns",
                 Borrowed,
-                subject=self._job_of,
+                subject=self._book.subject_of,
                 forget=self._forget,
                 source=lambda: context.reservations.borrowed,
             )
@@ -53,10 +53,6 @@ class Overruns(Component):
             ie.PodRemoved: lambda event, now: self._forget(event.uid),
             ie.BindingFailed: lambda event, now: self._forget(event.pod.uid),
         }
-
-    def _job_of(self, uid: str, borrowed: Borrowed) -> str:
-        job = self._book.job_of(uid)
-        return uid if job is None else job.key
 
     def _forget(self, uid: str) -> None:
         if self._reservations.borrowed.pop(uid, None) is not None:

@@ -9,7 +9,7 @@ from ringwise.framework.job import Job, differs_for_job
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import ContextUser, Handlers
+from ringwise.scheduler.cache.component import Component, Handlers
 from ringwise.scheduler.view import as_bound
 from ringwise.state.owned_annotations import without_stray
 
@@ -17,7 +17,7 @@ from ringwise.state.owned_annotations import without_stray
 _NOT_PLACED = (-1, 0)
 
 
-class PodEvents(ContextUser):
+class PodEvents(Component):
     def handlers(self) -> Handlers:
         return {
             ev.PodSeen: self._pod_seen,

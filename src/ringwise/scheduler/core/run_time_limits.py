@@ -69,14 +69,12 @@ class RunTimeLimits(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._table = context.book.limits
-        add, usage = context.record.add, context.usage
+        add, usage, subject = context.record.add, context.usage, context.book.subject_of
         self._runs = add(RecordTable("run-times", LimitedRun))
         #: By uid: the queues for which pods count, and pods that a burst let in; the objects do not say it.
-        self._bound_in = add(
-            RecordTable("pod-queues", str, subject=self._job_of, source=lambda: usage.bound_in)
-        )
+        self._bound_in = add(RecordTable("pod-queues", str, subject=subject, source=lambda: usage.bound_in))
         self._borrowing = add(
-            RecordTable("borrowing-pods", NoneType, subject=self._job_of, source=lambda: usage.borrowing)
+            RecordTable("borrowing-pods", NoneType, subject=subject, source=lambda: usage.borrowing)
         )
         #: Since when admission names the users of jobs.
         self._users = add(RecordTable("users", int, subject=lambda key, since: "", source=self._users_since))
@@ -279,10 +277,6 @@ class RunTimeLimits(Component):
     def _users_since(self) -> dict[str, int]:
         since = self._book.users_since
         return {} if since is None else {"since": since}
-
-    def _job_of(self, uid: str, entry: object) -> str:
-        job = self._book.job_of(uid)
-        return uid if job is None else job.key
 
     def restore(self, record: RestoredRecord, now: int) -> None:
         """A job whose entry cannot be read is warned again."""

@@ -1,11 +1,15 @@
-"""Status of PodGroups and pods, as commands."""
+"""Status of PodGroups, pods and queues, as commands, and when pending jobs are expected to start."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.job import Job
+from ringwise.framework.reasons import NO_PODS_YET
+from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     Command,
@@ -13,14 +17,19 @@ from ringwise.messages.commands import (
     RemoveQueueGate,
     SetGroupStatus,
     SetPodCondition,
+    SetQueueStatus,
 )
 from ringwise.messages.event_reasons import EventReason
+from ringwise.messages.expected_start import ExpectedStart
+from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS, NOT_ENOUGH_PODS_OF_TASK
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
-from ringwise.scheduler.core.awaited_objects import AwaitedObjects
-from ringwise.scheduler.core.queue_status import QueueStatusReporter
+from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
+from ringwise.scheduler.view import History
+from ringwise.state.model import Queue
 
 
 class StatusReporter(Component):
@@ -236,3 +245,252 @@ def _reported_reason(job: Job) -> Reason | None:
     """Why it waits, with what else its owner has to know."""
     reason = job.reason
     return reason.with_hints(job.refused_classes.values()) if reason and job.refused_classes else reason
+
+
+#: Nanoseconds after which a job is reported.
+TIMEOUT = 30_000_000_000
+
+#: Codes of the reasons of jobs that wait for such objects.
+AWAITED = frozenset(
+    kind.code
+    for kind in (NO_PODS_YET, NOT_ENOUGH_PODS, NOT_ENOUGH_PODS_OF_TASK, POD_GROUP_AWAITED, POD_GROUP_MISSING)
+)
+
+
+class AwaitedObjects:
+    """Jobs that wait for objects which a controller creates: their PodGroup, or pods of their gang.
+
+    A running controller creates them at once, so that the wait is not news. A job without any after a while
+    gets a reason: no controller may run that serves it, or something keeps it from creating them.
+
+    The time counts from when this scheduler saw the job, or the last of its pods come.
+    """
+
+    def __init__(self) -> None:
+        #: Jobs that wait: how many pods they have, and when they are reported; and those that are.
+        self._pods: dict[str, int] = {}
+        self._due = Deadlines()
+        self._overdue: dict[str, int] = {}
+
+    def note(self, job: Job, now: int) -> None:
+        """The job has its reason, or none."""
+        if not _awaits(job):
+            self.forget(job.key)
+            return
+        pods = len(job.pods)
+        if self._overdue.get(job.key) == pods:
+            return
+        if self._pods.get(job.key) != pods:
+            self.forget(job.key)
+            self._pods[job.key] = pods
+            self._due.put(job.key, now + TIMEOUT)
+
+    def forget(self, key: str) -> None:
+        self._pods.pop(key, None)
+        self._due.drop(key)
+        self._overdue.pop(key, None)
+
+    def is_reported(self, job: Job) -> bool:
+        """Whether the reason of the job is reported: its objects are overdue, or it waits for none."""
+        return not _awaits(job) or job.key in self._overdue
+
+    def deadline(self) -> int | None:
+        return self._due.first()
+
+    def review(self, now: int) -> list[str]:
+        """The jobs that are reported from now on."""
+        due = self._due.take(now)
+        for key in due:
+            self._overdue[key] = self._pods.pop(key)
+        return due
+
+
+def _awaits(job: Job) -> bool:
+    """Whether only objects are missing that may be on their way; a pod that failed is not."""
+    if job.reason is None or job.reason.code not in AWAITED:
+        return False
+    return not any(pod.phase == "Failed" for pod in job.pods.values())
+
+
+class QueueStatusReporter:
+    """Status of queues: how many PodGroups are in which phase, and what their pods use.
+
+    What a queue uses counts for the queues above it, too. The counts follow the phases as they
+    change, and only queues of jobs that changed are compared: no cycle counts all jobs.
+    """
+
+    def __init__(self, queues: Mapping[str, Queue], usage: ResourceUsage) -> None:
+        self._queues = queues
+        self._usage = usage
+        #: Queue and phase of every PodGroup, and how many there are of each.
+        self._groups: dict[str, tuple[str, str]] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+        self._touched: dict[str, None] = {}
+        #: A job without a PodGroup is gone: its queue is no longer known, so all are compared.
+        self._all_touched = False
+        self._reported: dict[str, SetQueueStatus] = {}
+        #: Queues for which pods of jobs in other queues counted when they were last compared.
+        self._bound_in: set[str] = set()
+        #: The parent of each queue, what it was last seen to use itself, and with the queues below it.
+        self._parents: dict[str, str] = {}
+        self._own: dict[str, Amounts] = {}
+        self._totals: dict[str, Amounts] = {}
+
+    def touch(self, queue: str) -> None:
+        """Usage or counts of this queue may have changed."""
+        self._touched[queue] = None
+
+    def seen(self, queue: str) -> None:
+        """The Queue object is new or changed: its status is written again."""
+        self._reported.pop(queue, None)
+        self._touched[queue] = None
+        parent = self._queues[queue].parent
+        if self._parents.get(queue) != parent:
+            self._parents[queue] = parent
+            self._count_anew()
+
+    def gone(self, queue: str) -> None:
+        self._reported.pop(queue, None)
+        if self._parents.pop(queue, None) is not None:
+            self._count_anew()
+
+    def _count_anew(self) -> None:
+        """The tree of queues has changed, which is rare."""
+        self._own.clear()
+        self._totals.clear()
+        self._all_touched = True
+
+    def put(self, group: str, queue: str, phase: str) -> None:
+        """The PodGroup is in this queue and phase now."""
+        here = (queue, phase)
+        if self._groups.get(group) != here:
+            self._remove(group)
+            self._groups[group] = here
+            counts = self._counts.setdefault(queue, {})
+            counts[phase] = counts.get(phase, 0) + 1
+            self._touched[queue] = None
+
+    def forget(self, key: str) -> None:
+        """A job is gone, or its PodGroup is."""
+        if not self._remove(key):
+            self._all_touched = True
+
+    def _remove(self, group: str) -> bool:
+        before = self._groups.pop(group, None)
+        if before is None:
+            return False
+        queue, phase = before
+        counts = self._counts[queue]
+        counts[phase] -= 1
+        if not counts[phase]:
+            del counts[phase]
+        if not counts:
+            # Jobs may name queues that do not exist.
+            del self._counts[queue]
+        self._touched[queue] = None
+        return True
+
+    def changes(self) -> list[SetQueueStatus]:
+        """The status of touched queues, where it differs from what was reported."""
+        if not self._touched and not self._all_touched:
+            return []
+        queues = self._queues
+        result = []
+        touched = dict.fromkeys(queues) if self._all_touched else dict(self._touched)
+        if self._usage.bound_in or self._bound_in:
+            before, self._bound_in = self._bound_in, set(self._usage.bound_in.values())
+            touched.update(dict.fromkeys(sorted(before | self._bound_in)))
+        for name in list(touched):
+            touched.update(dict.fromkeys(self._count(name)))
+        for name in touched:
+            queue = queues.get(name)
+            if queue is not None:
+                status = self._status(queue)
+                if status is not None:
+                    self._reported[name] = status
+                    result.append(status)
+        self._touched.clear()
+        self._all_touched = False
+        return result
+
+    def _status(self, queue: Queue) -> SetQueueStatus | None:
+        """None when the same was reported before."""
+        counts = self._counts.get(queue.name, {})
+        used = self._totals.get(queue.name, {})
+        last = self._reported.get(queue.name)
+        if last is not None and last.allocated == used and counts == last.groups:
+            return None
+        return SetQueueStatus(queue.name, dict(sorted(counts.items())), dict(sorted(used.items())))
+
+    def _count(self, name: str) -> Iterator[str]:
+        """What a queue uses, for itself and the queues above it; yields those whose sum changed."""
+        now = dict(self._usage.used_by_queue(name))
+        if pods := self._usage.pods_by_queue.get(name):
+            now["pods"] = pods
+        before = self._own.get(name, {})
+        if now == before:
+            return
+        self._own[name] = now
+        passed: set[str] = set()
+        while name in self._queues and name not in passed:
+            passed.add(name)
+            total = self._totals.setdefault(name, {})
+            add(total, before, -1)
+            add(total, now)
+            yield name
+            name = self._queues[name].parent
+
+
+#: Jobs of a queue whose PodGroups say when they are expected to start.
+MAX_REPORTED = 100
+
+
+class StartEstimates(Component):
+    """When waiting jobs are expected to start, as it was computed last beside the scheduler.
+
+    Nothing is computed here: who runs the scheduler plays the queues forward on a copy
+    (`scheduler/explain/forecast.py`) and tells the result as an event, so that a journal has it, too. It is
+    shown as it is; of a job that has changed since, nothing is shown until the next result.
+
+    The condition of a PodGroup repeats it for the first jobs of each queue, and only where it has changed
+    by a tenth: a long queue that moves on would be written again with every end of a job.
+    """
+
+    name = "expected starts"
+
+    def __init__(self, context: Context, starts: ExpectedStarts, history: History) -> None:
+        super().__init__(context)
+        self._starts = starts
+        self._history = history
+
+    def handlers(self) -> Handlers:
+        return {
+            ev.StartsEstimated: self._estimated,
+            ie.JobSpecChanged: lambda event, now: self._starts.forget(event.key),
+            ie.JobGone: lambda event, now: self._starts.forget(event.job.key),
+            ie.JobSettled: self._settled,
+        }
+
+    def _settled(self, event: ie.JobSettled, now: int) -> None:
+        if event.job.waiting_since is None:
+            self._starts.forget(event.job.key)
+
+    def _estimated(self, event: ev.StartsEstimated, now: int) -> None:
+        before, reported_before = self._starts.by_job, self._starts.reported
+        jobs = self._book.jobs
+        starts = {one.job: one.start for one in event.starts if one.job in jobs}
+        self._starts.by_job, self._starts.set_in_turn = starts, self._history.turns
+        self._state.changes.several_jobs(
+            key for key in {**before, **starts} if before.get(key) != starts.get(key)
+        )
+        places: Counter[str] = Counter()
+        reported: dict[str, ExpectedStart] = {}
+        for key, start in starts.items():
+            places[jobs[key].queue] += 1
+            if places[jobs[key].queue] <= MAX_REPORTED:
+                previous = reported_before.get(key)
+                reported[key] = start if previous is None or start.differs(previous, now) else previous
+        self._starts.reported = reported
+        for key in {**reported_before, **reported}:
+            if key in jobs and reported_before.get(key) != reported.get(key):
+                self._notify(ie.JobStatusChanged(jobs[key]), now)

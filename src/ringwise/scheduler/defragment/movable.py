@@ -1,8 +1,12 @@
-"""Which running jobs may be moved, why the others may not, and what moving them costs."""
+"""Which running jobs may be moved, why the others may not, what moving them costs, and for which jobs it is.
+
+Whether the nodes of a plan suit its pods is asked as a cycle asks, once the pods have left.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 
 from ringwise.durations import SECOND, plain_duration
 from ringwise.framework.evictions.lost_work import (
@@ -15,10 +19,14 @@ from ringwise.framework.evictions.lost_work import (
     shortened,
     written_cooldown,
 )
-from ringwise.framework.job import Job
+from ringwise.framework.extension_points import first_reason
+from ringwise.framework.gangs.gang_placement import node_filters
+from ringwise.framework.job import Job, PlannedPlace
 from ringwise.framework.selectors import all_hold
-from ringwise.reasons import Reason
+from ringwise.framework.statement import Allocation
+from ringwise.reasons import Reason, Trigger
 from ringwise.records import dataclass
+from ringwise.scheduler.defragment.live_plan import LivePlan, place_of
 from ringwise.scheduler.defragment.reasons import (
     BEING_RESCHEDULED,
     BUDGET_FORBIDS_MOVE,
@@ -39,6 +47,7 @@ from ringwise.state.failures import NO_OP_ACTIONS
 from ringwise.state.job_rules import ANY
 from ringwise.state.model import Pod, Queue, Requirement
 from ringwise.state.vcjob import Policy, Task, VcJob
+from ringwise.topology.chips import chips_of
 from ringwise.wellknown import COOLDOWN_TIME, MOVABLE, PREEMPTABLE, RESTART_COST
 
 #: Owners that keep their pods on their nodes.
@@ -283,3 +292,72 @@ def _over_budget(job: Job, pods: Sequence[Pod], budgets: Sequence[DisruptionBudg
                 job=job.full_name, budget=budget.name, allowed=budget.allowed, needed=needed
             )
     return None
+
+
+def waits_for_room(job: Job) -> bool:
+    """Whether it does not fit now, and others that end or move would help it."""
+    reason = job.reason
+    waits = job.waiting_since is not None and reason is not None
+    return waits and reason is not None and Trigger.CHIPS_FREED in reason.kind.resolved_by
+
+
+def chips_of_heads(view: SchedulerView) -> dict[str, list[int]]:
+    """By resource: the chips that the pods of the first waiting job of each queue still ask for.
+
+    The first by priority and age: other orders of plugins need a session, which is too much for a metric.
+    """
+    heads: dict[str, Job] = {}
+    for job in view.jobs.values():
+        if waits_for_room(job) and job.policy is not None:
+            head = heads.get(job.queue)
+            if head is None or _order(job) < _order(head):
+                heads[job.queue] = job
+    result: dict[str, list[int]] = {}
+    for job in heads.values():
+        # The pods of a vcjob are created when it is admitted: until then all that will be ask for chips.
+        chips = sum(pod.cls.chips for pod in job.in_order if not job.pods or view.is_pending(pod))
+        if chips and job.policy is not None:
+            result.setdefault(job.policy.resource, []).append(chips)
+    return result
+
+
+def _order(job: Job) -> tuple[int, int, str]:
+    return -job.priority, job.created, job.key
+
+
+def unsuitable_node(view: SchedulerView, live: LivePlan, now: int) -> str:
+    """Return which pod does not fit on its node, and why; empty if all fit. The chips must be free."""
+    state, what_if = view.cluster, view.what_if
+    with what_if.question(), ExitStack() as supposed:
+        session = what_if.open_session(now)
+        supposed.enter_context(session.reservations.open_to(live.plan.job))
+        leaving = [uid for _, uid, _ in live.moving_pods()]
+        supposed.enter_context(what_if.restarted(session, leaving))
+        # What pods keep others away is found in a session where they have left.
+        session = what_if.open_session(now)
+        places = list(_places(view, live))
+        for job in {job.key: job for job, _, _ in places}.values():
+            # Its policy, without which no node is asked about, is found there, too.
+            if (refused := session.job_valid(job)) is not None:
+                return f"{job.full_name} could not start: {refused.message}"
+        for job, uid, place in places:
+            pod, node = job.pods[uid], state.node_id[place.node]
+            refused = session.node_selection(job, pod).unselected(node)
+            refused = refused or first_reason(node_filters(session, job, pod), node)
+            if refused is not None:
+                return f"{pod.key} does not fit on {place.node}: {refused.message}"
+            allocation = Allocation(job, pod, node, chips_of(place.chips))
+            supposed.enter_context(what_if.placed(session, [allocation]))
+    return ""
+
+
+def _places(view: SchedulerView, live: LivePlan) -> Iterator[tuple[Job, str, PlannedPlace]]:
+    """The pods that move, then those of the job that waits. Pods without chips go wherever they fit."""
+    for moving, uid, pod in live.moving_pods():
+        if pod.target.chips:
+            yield view.jobs[moving.job], uid, pod.target
+    waiting = view.jobs[live.plan.job]
+    uids = {pod.name: pod.uid for pod in waiting.in_order}
+    for place in map(place_of, live.plan.room):
+        if place.chips:
+            yield waiting, uids[place.pod], place

@@ -7,153 +7,133 @@ from ringwise.reasons import CAPACITY, ReasonKind, Stage, Trigger
 _JOB_CHANGED = frozenset({Trigger.JOB_CHANGED})
 _TIME = frozenset({Trigger.TIME_PASSED, Trigger.JOB_CHANGED})
 
+
+def _kind(code: str, sentence: str, resolved_by: frozenset[Trigger] = CAPACITY, *fixes: str) -> ReasonKind:
+    """Return a reason about moves: whole gangs move."""
+    return ReasonKind(code, Stage.GANG, sentence, fixes, resolved_by)
+
+
 # -- jobs that must not be moved
 
-MUST_NOT_MOVE = ReasonKind(
+MUST_NOT_MOVE = _kind(
     "move-disabled",
-    Stage.GANG,
     "{job} is not moved: {key} is {value}",
-    ("remove {key} from the job",),
     _JOB_CHANGED,
+    "remove {key} from the job",
 )
-MOVE_NOT_ALLOWED = ReasonKind(
+MOVE_NOT_ALLOWED = _kind(
     "move-not-allowed",
-    Stage.GANG,
     "{job} is moved only by `ringwise defrag --apply`: {key} is not {value}",
-    ("set {key}: {value} on the job",),
     _JOB_CHANGED,
+    "set {key}: {value} on the job",
 )
-NOT_RECREATED = ReasonKind(
+NOT_RECREATED = _kind(
     "not-recreated",
-    Stage.GANG,
     "{job} is not moved: its pods would not be recreated ({why})",
-    resolved_by=_JOB_CHANGED,
-)
-TIED_TO_NODE = ReasonKind(
-    "tied-to-node",
-    Stage.GANG,
-    "{job} is not moved: its pods belong to a {kind} and cannot run on other nodes",
-    resolved_by=_JOB_CHANGED,
-)
-POLICY_ENDS_JOB = ReasonKind(
-    "policy-ends-job",
-    Stage.GANG,
-    "{job} is not moved: its policy {event}: {action} would end it",
-    ("use a policy for {event} that does not end the job",),
     _JOB_CHANGED,
 )
-RETRIES_USED_UP = ReasonKind(
+TIED_TO_NODE = _kind(
+    "tied-to-node",
+    "{job} is not moved: its pods belong to a {kind} and cannot run on other nodes",
+    _JOB_CHANGED,
+)
+POLICY_ENDS_JOB = _kind(
+    "policy-ends-job",
+    "{job} is not moved: its policy {event}: {action} would end it",
+    _JOB_CHANGED,
+    "use a policy for {event} that does not end the job",
+)
+RETRIES_USED_UP = _kind(
     "retries-exhausted",
-    Stage.GANG,
     "{job} is not moved: its policy {event}: {action} restarts it, and {left} of maxRetry {limit} "
     "{left:=is|are} left",
-    ("raise maxRetry",),
+    _JOB_CHANGED,
+    "raise maxRetry",
+)
+EVICTION_COUNTS_AS_FAILURE = _kind(
+    "eviction-counts-as-failure",
+    "{job} is not moved: its Job counts evicted pods as failures, {why}",
     _JOB_CHANGED,
 )
-EVICTION_COUNTS_AS_FAILURE = ReasonKind(
-    "eviction-counts-as-failure",
-    Stage.GANG,
-    "{job} is not moved: its Job counts evicted pods as failures, {why}",
-    resolved_by=_JOB_CHANGED,
-)
-BUDGET_FORBIDS_MOVE = ReasonKind(
+BUDGET_FORBIDS_MOVE = _kind(
     "budget-forbids-move",
-    Stage.GANG,
     "{job} is not moved: PodDisruptionBudget {budget} allows {allowed:eviction}, {needed} required",
-    resolved_by=_TIME,
+    _TIME,
 )
-COOLS_DOWN = ReasonKind(
+COOLS_DOWN = _kind(
     "move-cooldown",
-    Stage.GANG,
     "{job} is not moved for another {seconds:~}: {why}",
-    resolved_by=_TIME,
+    _TIME,
 )
-BEING_RESCHEDULED = ReasonKind(
+BEING_RESCHEDULED = _kind(
     "being-rescheduled",
-    Stage.GANG,
     "{job} is not moved: it is being rescheduled after a fault, a drain or a move",
-    resolved_by=_TIME,
+    _TIME,
 )
-NOT_COMPLETE = ReasonKind(
+NOT_COMPLETE = _kind(
     "job-incomplete",
-    Stage.GANG,
     "{job} is not moved: {why}",
-    resolved_by=CAPACITY | {Trigger.JOB_CHANGED},
+    CAPACITY | {Trigger.JOB_CHANGED},
 )
-OF_ANOTHER_SCHEDULER = ReasonKind(
+OF_ANOTHER_SCHEDULER = _kind(
     "scheduled-by-another-scheduler",
-    Stage.GANG,
     "{job} is not moved: another scheduler bound its pods",
-    resolved_by=_JOB_CHANGED,
+    _JOB_CHANGED,
 )
-MOVE_IS_WORSE = ReasonKind(
+MOVE_IS_WORSE = _kind(
     "move-to-worse-placement",
-    Stage.GANG,
     "{job} is not moved: it would use {after} {what} instead of {before}",
 )
 
-MOVE_IS_HIGHER = ReasonKind(
+MOVE_IS_HIGHER = _kind(
     "move-to-higher-tier",
-    Stage.GANG,
     "{job} is not moved: the lowest HyperNode with all its pods would be on tier {after} instead of {before}",
 )
 
 # -- jobs for which there is no plan
 
-STARTS_WITHOUT_MOVES = ReasonKind(
+STARTS_WITHOUT_MOVES = _kind(
     "starts-without-moves",
-    Stage.GANG,
     "the job fits without moves, and starts in the next cycle",
 )
-MOVED_LATELY = ReasonKind(
+MOVED_LATELY = _kind(
     "moved-recently",
-    Stage.GANG,
     "{job} was moved within the last {span}",
-    (
-        "wait",
-        "set `move-again-after` to a shorter time",
-    ),
     frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
+    "wait",
+    "set `move-again-after` to a shorter time",
 )
-OVER_HOURLY_LIMIT = ReasonKind(
+OVER_HOURLY_LIMIT = _kind(
     "move-limit-reached",
-    Stage.GANG,
     "{job} is not moved automatically: it has {chips:chip}, and {left} of `move-chips-per-hour` "
     "{left:=is|are} left",
-    (
-        "wait",
-        "raise `move-chips-per-hour`",
-        "run `ringwise defrag --apply`",
-    ),
     frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
+    "wait",
+    "raise `move-chips-per-hour`",
+    "run `ringwise defrag --apply`",
 )
-MOVES_UNDER_WAY = ReasonKind(
+MOVES_UNDER_WAY = _kind(
     "moves-in-progress",
-    Stage.GANG,
     "{moved:job is|jobs are} already being moved so that {job} can start",
-    resolved_by=CAPACITY | _TIME,
+    CAPACITY | _TIME,
 )
-NOT_WAITING = ReasonKind(
+NOT_WAITING = _kind(
     "not-pending",
-    Stage.GANG,
     "the job is not waiting for chips",
-    resolved_by=CAPACITY | {Trigger.JOB_CHANGED},
+    CAPACITY | {Trigger.JOB_CHANGED},
 )
-NOT_ENOUGH_FREE = ReasonKind(
+NOT_ENOUGH_FREE = _kind(
     "too-few-chips-for-moves",
-    Stage.GANG,
     "moving jobs cannot help: {needed:chip} requested, {free} {free:=is|are} free",
 )
-NO_MOVES_HELP = ReasonKind(
+NO_MOVES_HELP = _kind(
     "no-moves-help",
-    Stage.GANG,
     "no moves can start the job: {why}",
-    resolved_by=CAPACITY | {Trigger.JOB_CHANGED},
+    CAPACITY | {Trigger.JOB_CHANGED},
 )
-PLAN_TOO_COSTLY = ReasonKind(
+PLAN_TOO_COSTLY = _kind(
     "plan-search-limit-reached",
-    Stage.GANG,
     "search limit reached; no plan found",
-    ("plan for this job only: `ringwise defrag --plan --for {job}`",),
     CAPACITY | {Trigger.TIME_PASSED},
+    "plan for this job only: `ringwise defrag --plan --for {job}`",
 )

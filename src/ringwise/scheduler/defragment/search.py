@@ -52,7 +52,7 @@ from ringwise.scheduler.defragment.reasons import (
     STARTS_WITHOUT_MOVES,
 )
 from ringwise.scheduler.defragment.units import NOTHING, Cost, Unit, Units, plus
-from ringwise.scheduler.explain.what_if import WhatIf, place_next
+from ringwise.scheduler.explain.what_if import place_next
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import node_set
@@ -296,12 +296,12 @@ class _Search:
 
     def __init__(self, view: SchedulerView, job: Job, now: int, units: Units, budget: PlanBudget) -> None:
         self._view = view
-        self._what_if = view.what_if
-        self._job = job
+        self.what_if = view.what_if
+        self.job = job
         self._now = now
-        self._units = units
-        self._budget = budget
-        self._session = self._what_if.open_session(now, [job])
+        self.units = units
+        self.budget = budget
+        self.session = self.what_if.open_session(now, [job])
         #: What the plan was made of.
         self.best: _Relocation | None = None
         self._eligible: dict[NodeSelection, dict[int, bool]] = {}
@@ -310,7 +310,7 @@ class _Search:
     # -- whether it waits for holes ----------------------------------------------------------------
 
     def find(self) -> MovePlan | NoPlan:
-        job, session = self._job, self._session
+        job, session = self.job, self.session
         with session.reservations.open_to(job.key):
             reason = self._no_plan_needed()
             if reason is not None:
@@ -320,7 +320,7 @@ class _Search:
             if out_of_steps:
                 return NoPlan(PLAN_TOO_COSTLY(job=job.full_name))
             text = why.message if why is not None else "no running job that may be moved is in the way"
-            staying = self._units.staying(job)
+            staying = self.units.staying(job)
             hints = [reason.message for reason in staying[:_NAMED]]
             if len(staying) > _NAMED:
                 hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
@@ -334,7 +334,7 @@ class _Search:
 
     def _no_plan_needed(self) -> Reason | None:
         """The cheap tests first: what keeps the job waiting, and whether enough chips are free."""
-        job, session = self._job, self._session
+        job, session = self.job, self.session
         for live in self._view.history.moves.plans.values():
             if live.plan.job == job.key and not live.failed:
                 return MOVES_UNDER_WAY(job=job.full_name, moved=len(live.plan.moved_jobs))
@@ -345,7 +345,7 @@ class _Search:
         if reserved is not None and reserved.evicting and awaited_pods(session.state, reserved):
             # It gets room already: nobody has to move for it, too.
             return waiting_for_evictions(session.state, reserved, self._now)
-        obstacle = self._what_if.obstacle(session, job)
+        obstacle = self.what_if.obstacle(session, job)
         if obstacle is not None:
             return obstacle
         policy = job.policy
@@ -364,7 +364,7 @@ class _Search:
         denied = self._denied(pods[:missing])
         if denied is not None:
             return denied
-        self._budget.remaining -= len(pods)
+        self.budget.remaining -= len(pods)
         with trial(session) as statement:
             starts = place_next(session, job, statement) is None
         return STARTS_WITHOUT_MOVES(job=job.full_name) if starts else None
@@ -374,7 +374,7 @@ class _Search:
         results = self._eligible.setdefault(selection, {})
         result = results.get(node)
         if result is None:
-            state, policy = self._session.state, selection.policy
+            state, policy = self.session.state, selection.policy
             resource = policy.resource if policy is not None else ""
             result = state.fleets[resource].allocatable[node] > 0 and state.closed(node, resource) is None
             if result:
@@ -385,7 +385,7 @@ class _Search:
 
     def _denied(self, pods: Sequence[Pod]) -> Reason | None:
         """F6: whether its queue lets the job in although the moved jobs keep their share."""
-        session, job = self._session, self._job
+        session, job = self.session, self.job
         queue = session.queues.get(job.queue)
         if queue is None:
             return None
@@ -417,7 +417,7 @@ class _Search:
         """A plan of cheap moves; why there is none. Units that find no place stay, and it is tried again."""
         staying: set[int] = set()
         why: Reason | None = None
-        whole = _placed_as_a_whole(self._session, self._job)
+        whole = _placed_as_a_whole(self.session, self.job)
         for _ in range(_ROUNDS if whole else 1):
             before = len(staying)
             starts: Iterable[Callable[[_Trial], list[_Item]]] = [_Trial.of_pods] * _ATTEMPTS
@@ -452,7 +452,7 @@ class _Search:
 
     def _cleared_regions(self, staying: set[int]) -> Iterator[Callable[[_Trial], list[_Item]]]:
         """For jobs that are placed as a whole: sets of nodes to clear, the cheapest for the job first."""
-        job, session = self._job, self._session
+        job, session = self.job, self.session
         pods = [pod for pod in pending_pods(session, job) if pod.cls.chips]
         selection = session.node_selection(job, pods[0])
         missing = max(1, missing_pods(session, job))
@@ -464,7 +464,7 @@ class _Search:
             ranked: list[tuple[Cost, int, int, tuple[Unit, ...]]] = []
             for node in nodes:
                 if node not in cleared:
-                    self._budget.spend(1)
+                    self.budget.spend(1)
                     cleared[node] = trial.cheapest_on(selection, node)
                 units = cleared[node]
                 if units is not None:
@@ -476,35 +476,35 @@ class _Search:
         for nodes in [region for region in regions if len(region) >= missing][:_REGIONS]:
             row = options(nodes)
             if len(row) >= missing:
-                yield partial(_clear, row)
+                yield partial(_Trial.clear_for_whole, nodes=row)
         # Region after region, so that whole ones become free.
         joined = [one for nodes in regions[: max(_REGIONS, 2 * missing)] for one in options(nodes)]
         if joined:
-            yield partial(_clear, joined)
+            yield partial(_Trial.clear_for_whole, nodes=joined)
 
     def _regions(self, selection: NodeSelection, missing: int) -> list[list[int]]:
         """The nodes of each switch, SuperPoD, rack or HyperNode; those that lack the fewest chips first."""
         policy, regions = selection.policy, dict[object, list[tuple[int, int, int]]]()
         if policy is None:
             return []
-        fleet = self._session.state.fleets[policy.resource]
-        for node in self._session.state.existing_nodes():
+        fleet = self.session.state.fleets[policy.resource]
+        for node in self.session.state.existing_nodes():
             if not self.could_take(selection, node):
                 continue
             lacking = max(0, selection.chips - fleet.free_mask[node].bit_count())
             for region in self._regions_of(node):
-                regions.setdefault(region, []).append((lacking, self._session.state.rank_of(node), node))
-        self._budget.spend(1 + self._session.state.node_count // _NODES_A_STEP)
+                regions.setdefault(region, []).append((lacking, self.session.state.rank_of(node), node))
+        self.budget.spend(1 + self.session.state.node_count // _NODES_A_STEP)
         rows = [sorted(row) for row in regions.values()]
         rows.sort(key=lambda row: (sum(lacking for lacking, _, _ in row[:missing]), row[0][1]))
         return [[node for _, _, node in row] for row in rows]
 
     def _regions_of(self, node: int) -> Iterator[object]:
         """The switch, SuperPoD and rack, or the HyperNodes of a node, by what the job is placed by."""
-        view, policy = self._view, self._job.policy
+        view, policy = self._view, self.job.policy
         if policy is None:
             return
-        if obeys_topology(self._session, self._job):
+        if obeys_topology(self.session, self.job):
             forest = view.hyper_forest()
             leaf = forest.leaf_of(node)
             if leaf is not None:
@@ -587,13 +587,13 @@ class _Search:
 
     def _verified(self, moves: _Relocation) -> _Relocation | None:
         """The plan as it will be: moved pods at their places, then the job as in a cycle. None: it fails."""
-        job, what_if = self._job, self._what_if
+        job, what_if = self.job, self.what_if
         units = [unit for unit in moves.units if self._moves(unit, moves.targets)]
         uids = [uid for unit in units for uid in unit.uids]
-        self._budget.remaining -= 2 * len(uids) + len(job.pods)
+        self.budget.remaining -= 2 * len(uids) + len(job.pods)
         if not self._keep_their_places(units, moves):
             return None
-        with what_if.restarted(self._session, uids):
+        with what_if.restarted(self.session, uids):
             session = what_if.open_session(self._now, [job])
             if any(self.readmitted(session, unit.job) is not None for unit in units):
                 return None
@@ -673,11 +673,11 @@ class _Search:
 
     def _compare_all(self) -> None:
         """Where the units are few: sets of them by rising cost, until one does or costs as much."""
-        policy = self._job.policy
+        policy = self.job.policy
         if policy is None or len(self._view.cluster.pods) > _EXACT_PODS:
             return
         units: list[Unit] = []
-        for unit in self._units.all(policy.resource):
+        for unit in self.units.all(policy.resource):
             units.append(unit)
             if len(units) > EXACT_UNITS:
                 return
@@ -685,34 +685,27 @@ class _Search:
         for chosen in _by_cost(units):
             if self.best is not None and _sum(chosen) >= self.best.cost:
                 return
-            if self._within_budgets(chosen):
+            if self.units.within_budgets(chosen, {}):
                 moves = self._exactly(chosen)
                 if moves is not None:
                     self.best = moves
                     return
 
-    def _within_budgets(self, units: Sequence[Unit]) -> bool:
-        used: dict[int, int] = {}
-        for unit in units:
-            for number, evictions in unit.uses.items():
-                used[number] = used.get(number, 0) + evictions
-        return all(used[number] <= self._units.budgets[number].allowed for number in used)
-
     def _exactly(self, units: Sequence[Unit]) -> _Relocation | None:
         """A plan that moves these units and no others, wherever their places are."""
-        what_if, session = self._what_if, self._session
+        what_if, session = self.what_if, self.session
         uids = [uid for unit in units for uid in unit.uids]
-        self._budget.spend(len(uids))
+        self.budget.spend(len(uids))
         with what_if.restarted(session, uids):
             if not self._fits_now():
                 return None
             if any(self.readmitted(session, unit.job) is not None for unit in units):
                 return None
             items = _items_of(units)
-            if not _placed_as_a_whole(self._session, self._job):
+            if not _placed_as_a_whole(self.session, self.job):
                 # With the pods of the job among them, as its room is kept for it before others choose.
-                pods = pending_pods(session, self._job)[: missing_pods(session, self._job)]
-                own = [_Item(self._job, pod, None) for pod in pods if pod.cls.chips]
+                pods = pending_pods(session, self.job)[: missing_pods(session, self.job)]
+                own = [_Item(self.job, pod, None) for pod in pods if pod.cls.chips]
                 items = sorted([*own, *items], key=_largest_first)
             targets = self._everywhere(items, {}, units)
         if targets is None:
@@ -721,10 +714,10 @@ class _Search:
 
     def _fits_now(self) -> bool:
         """Whether the rest of the job fits, with what is supposed now."""
-        session, job = self._session, self._job
+        session, job = self.session, self.job
         if not missing_pods(session, job):
             return True
-        self.spend(self.steps_to_place)
+        self.budget.spend(self.steps_to_place)
         with trial(session) as statement:
             return place_next(session, job, statement) is None
 
@@ -743,8 +736,8 @@ class _Search:
             return targets
         item, rest = items[0], items[1:]
         for allocations in self._places_of(item):
-            self._budget.spend(1 + len(allocations))
-            with self._what_if.placed(self._session, allocations):
+            self.budget.spend(1 + len(allocations))
+            with self.what_if.placed(self.session, allocations):
                 if item.unit is not None and not self._fits_now():
                     continue
                 done = {one.pod.uid for one in allocations}
@@ -756,7 +749,7 @@ class _Search:
         return None
 
     def _places_of(self, item: _Item) -> Iterator[list[Allocation]]:
-        session, job = self._session, item.job
+        session, job = self.session, item.job
         pod = job.pods[item.pod.uid]
         if pod.cls.chips and _placed_as_a_whole(session, job):
             with trial(session) as statement:
@@ -800,42 +793,23 @@ class _Search:
         room = tuple(planned(one.pod, one.node, one.chips) for one in best.room)
         cost = sum(move.cost for move in moves)
         return MovePlan(
-            plan_name(self._job, self._now), self._job.key, room, moves, cost, job_uid=uid_of(self._job)
+            plan_name(self.job, self._now), self.job.key, room, moves, cost, job_uid=uid_of(self.job)
         )
 
     # -- what trials need --------------------------------------------------------------------------------
 
     @property
-    def job(self) -> Job:
-        return self._job
-
-    @property
-    def session(self) -> Session:
-        return self._session
-
-    @property
-    def what_if(self) -> WhatIf:
-        return self._what_if
-
-    @property
-    def units(self) -> Units:
-        return self._units
-
-    def spend(self, steps: int) -> None:
-        self._budget.spend(steps)
-
-    @property
     def steps_to_place(self) -> int:
         """Of one attempt to place the waiting job: as a whole it reads every node."""
-        nodes = self._session.state.node_count if _placed_as_a_whole(self._session, self._job) else 0
-        return len(self._job.pods) + (10 + nodes // 2 if nodes else 0)
+        nodes = self.session.state.node_count if _placed_as_a_whole(self.session, self.job) else 0
+        return len(self.job.pods) + (10 + nodes // 2 if nodes else 0)
 
     def rule_allows(self, selection: NodeSelection, node: int, usable: int) -> bool:
         """Whether the board gives such a pod chips of these on the node."""
         policy = selection.policy
         if policy is None:
             return False
-        fleet = self._session.state.fleets[policy.resource]
+        fleet = self.session.state.fleets[policy.resource]
         key = (selection, usable, fleet.allocatable[node], fleet.faulty[node])
         allowed = self._fitting.get(key)
         if allowed is None:
@@ -869,10 +843,6 @@ def _by_cost(units: Sequence[Unit]) -> Iterator[list[Unit]]:
             for following in ((*chosen, last + 1), (*chosen[:-1], last + 1)):
                 cost = _sum(units[position] for position in following)
                 heappush(waiting, (cost, next(numbers), following))
-
-
-def _clear(nodes: Sequence[tuple[int, tuple[Unit, ...]]], trial: _Trial) -> list[_Item]:
-    return trial.clear_for_whole(nodes)
 
 
 class _Trial:
@@ -941,7 +911,7 @@ class _Trial:
         """Where the job would be placed if these units were gone."""
         search, session = self._search, self._session
         uids = [uid for unit in units for uid in unit.uids]
-        search.spend(1 + len(uids) + search.steps_to_place)
+        search.budget.spend(1 + len(uids) + search.steps_to_place)
         with search.what_if.restarted(session, uids), trial(session) as statement:
             placed = place_next(session, search.job, statement) is None
             return list(statement.allocations) if placed else None
@@ -965,7 +935,7 @@ class _Trial:
     def _settle_one(self, item: _Item) -> tuple[Unit, ...]:
         """Place a pod, or a job as a whole; the units that had to give way."""
         search, session, job = self._search, self._session, item.job
-        search.spend(1)
+        search.budget.spend(1)
         pod = job.pods[item.pod.uid]
         as_a_whole = bool(pod.cls.chips) and _placed_as_a_whole(session, job)
         with trial(session) as statement:
@@ -1003,7 +973,7 @@ class _Trial:
                 step.enter_context(
                     search.what_if.restarted(session, [uid for unit in units for uid in unit.uids])
                 )
-                search.spend(1 + sum(len(unit.pods) for unit in units))
+                search.budget.spend(1 + sum(len(unit.pods) for unit in units))
                 fits = selection.fits(node) and first_reason(node_filters(session, job, pod), node) is None
                 chips = selection.chips_on(node)
                 if not fits or len(chips) != selection.chips:
@@ -1038,14 +1008,14 @@ class _Trial:
         by_free: dict[int, list[int]] = {}
         for node in state.existing_nodes():
             by_free.setdefault(free[node].bit_count(), []).append(node)
-        search.spend(1 + state.node_count // (8 * _NODES_A_STEP))
+        search.budget.spend(1 + state.node_count // (8 * _NODES_A_STEP))
         following = chain.from_iterable(by_free[chips] for chips in sorted(by_free, reverse=True))
         waiting: list[tuple[Cost, int, int]] = []
         while True:
             for node in following:
                 if search.could_take(selection, node):
                     bound = self._bound_on(selection, node)
-                    search.spend(1)
+                    search.budget.spend(1)
                     if bound is not None:
                         heappush(waiting, (bound, state.rank_of(node), node))
                         if len(waiting) >= _COMPARED:
@@ -1135,14 +1105,8 @@ class _Trial:
 
     def _allowed(self, units: Iterable[Unit]) -> bool:
         """Whether none of them has moved already, and all disruption budgets allow them together."""
-        used = dict(self._used)
-        for unit in units:
-            if id(unit) in self._moved or id(unit) in self._staying:
-                return False
-            for number, evictions in unit.uses.items():
-                used[number] = used.get(number, 0) + evictions
-        budgets = self._search.units.budgets
-        return all(used[number] <= budgets[number].allowed for number in used)
+        stay = any(id(unit) in self._moved or id(unit) in self._staying for unit in units)
+        return not stay and self._search.units.within_budgets(units, self._used)
 
     def _lift(self, units: Sequence[Unit]) -> None:
         search = self._search

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ringwise.framework.job import Job
 from ringwise.reasons import Reason
@@ -87,6 +87,14 @@ class Units:
         """Why other jobs that were looked at must stay."""
         others = (result for key, result in self._by_job.items() if key != besides.key)
         return [result for result in others if isinstance(result, Reason)]
+
+    def within_budgets(self, units: Iterable[Unit], used: Mapping[int, int]) -> bool:
+        """Whether the disruption budgets allow these moves besides the evictions that are used already."""
+        sums = dict(used)
+        for unit in units:
+            for number, evictions in unit.uses.items():
+                sums[number] = sums.get(number, 0) + evictions
+        return all(sums[number] <= self.budgets[number].allowed for number in sums)
 
     def on(self, node: int) -> list[Unit]:
         """The units with chips on a node, each once."""
