@@ -354,12 +354,22 @@ def test_with_exact_durations_every_job_starts_when_it_was_expected(seed: int) -
     """In strict order, while no other job comes: asked at the beginning, and again after each end."""
     random = Random(seed)
     nodes = random.randint(1, 4)
-    rig = Rig(nodes, actions=PLAIN, queue_discipline="strict")
+    rig = Rig(actions=PLAIN, queue_discipline="strict")
+    for number in range(1, nodes + 1):
+        rig.node(f"n{number}", labels={"zone": "ab"[number % 2], "own": str(number)})
     lengths: dict[str, int] = {}
     for number in range(random.randint(3, 12)):
         name, length = f"job-{number}", random.randint(1, 300)
         pods, chips = random.choice([(1, 1), (1, 2), (1, 4), (1, 8), (1, 8), (2, 8), (3, 8)])
-        rig.submit(name, pods=min(pods, nodes), chips=chips, expected=f"{length}s")
+        asked: dict[str, Any] = {"pods": min(pods, nodes)}
+        if random.random() < 0.4:
+            asked = {"pods": 1, "node_selector": (("own", str(random.randint(1, nodes))),)}
+        if seed % 2 and asked["pods"] == 1 and random.random() < 0.7:
+            # No zone, or no node, has two of these jobs.
+            key = random.choice(("zone", "own"))
+            term = PodTerm(key, (Requirement("app", "In", ("web",)),))
+            asked |= {"labels": {"app": "web"}, "pod_anti_affinity": (term,)}
+        rig.submit(name, chips=chips, expected=f"{length}s", **asked)
         lengths[name] = length
     rig.run()
     ends: dict[str, int] = {}
