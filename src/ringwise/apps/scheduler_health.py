@@ -15,6 +15,7 @@ from ringwise.kube.write.status import SCHEDULER_ERROR
 from ringwise.kubeclient.client import Client, IgnoredStatus
 from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import LEASES
+from ringwise.manifests.text.wire import ObjectWire
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.state.model import Pod
@@ -36,17 +37,12 @@ _WHERE = "scheduler"
 _LOOK = "see the pods of the Deployment ringwise-scheduler and their logs"
 
 
-class _Meta(msgspec.Struct):
-    namespace: str = ""
-
-
 class _Spec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
     renew_time: str | None = None
 
 
-class _Lease(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+class _Lease(ObjectWire):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
@@ -70,7 +66,7 @@ async def read_leases(client: Client) -> SchedulerLeases:
             for lease in page.items or ():
                 spec = lease.spec
                 renewed = unix_nanoseconds(spec.renew_time or "") or 0
-                held.append((lease.metadata.namespace, spec.holder_identity or "", renewed))
+                held.append((lease.metadata.namespace or "", spec.holder_identity or "", renewed))
         return SchedulerLeases(tuple(held))
     return SchedulerLeases(unknown=_TARGET.permission())
 

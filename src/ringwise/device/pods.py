@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from ringwise.kubeclient.list_watch import ObjectName, version_number
+from ringwise.kubeclient.list_watch import version_number
 from ringwise.manifests.text.quantities import NotReadableError, whole_quantity
-from ringwise.manifests.text.wire import EnvVarWire, ResourcesWire, Texts, WireStruct
+from ringwise.manifests.text.wire import EnvVarWire, MetaWire, ResourcesWire, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import VISIBLE_DEVICES
@@ -96,18 +96,8 @@ class NodePod:
         return replace(self, annotations=entries)
 
 
-class _Owner(WireStruct):
-    name: str = ""
-    controller: bool | None = None
-
-
-class _Meta(ObjectName):
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
+class _Meta(MetaWire):
     deletion_grace_period_seconds: int | None = None
-    annotations: Texts | None = None
-    labels: Texts | None = None
-    owner_references: list[_Owner] | None = None
 
 
 class _Container(WireStruct):

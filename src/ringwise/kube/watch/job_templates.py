@@ -13,6 +13,7 @@ import msgspec
 from ringwise.durations import unix_nanoseconds
 from ringwise.kubeclient.resources import VCJOBS
 from ringwise.manifests.text.readable import UNREADABLE
+from ringwise.manifests.text.wire import ObjectWire
 from ringwise.records import dataclass
 
 NO_TEMPLATE = b"{}"
@@ -34,14 +35,7 @@ class _Spec(msgspec.Struct):
     volumes: list[_Volume] | None = None
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    uid: str = ""
-    creation_timestamp: str | None = None
-
-
-class _Job(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+class _Job(ObjectWire):
     spec: _Spec | None = None
 
 
@@ -92,7 +86,7 @@ class JobTemplates:
         )
         meta = job.metadata
         created = unix_nanoseconds(meta.creation_timestamp or "") or 0
-        return cls(meta.name, meta.uid, tasks, volumes, created)
+        return cls(meta.name or "", meta.uid or "", tasks, volumes, created)
 
     @property
     def owner(self) -> dict[str, Any]:

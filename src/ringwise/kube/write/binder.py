@@ -38,6 +38,7 @@ from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
+from ringwise.manifests.text.wire import ObjectWire
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
 from ringwise.metrics.prometheus import Metrics
@@ -55,18 +56,11 @@ _TIMEOUT = MIN_FENCE_GAP - CANCEL_MARGIN
 _CHANGED_LATER = frozenset({PREDICATE_TIME, ASCEND_REAL})
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    uid: str = ""
-    annotations: dict[str, str | None] | None = None
-    deletion_timestamp: str | None = None
-
-
 class _Spec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
 
 
-class _Pod(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+class _Pod(ObjectWire):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 

@@ -14,16 +14,13 @@ import msgspec
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import CLAIMS, VOLUMES
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
+from ringwise.manifests.text.wire import ObjectWire
 from ringwise.messages.commands import BindVolume, SelectNode
 from ringwise.messages.events import ClaimFailed
 from ringwise.wellknown import BOUND_BY_CONTROLLER, SELECTED_NODE
 
 #: The core gives the chips back when it hears of a failure, and tries the job again.
 _ATTEMPTS = 5
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
 
 
 class _ClaimRef(msgspec.Struct):
@@ -36,8 +33,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     claim_ref: _ClaimRef | None = None
 
 
-class _Volume(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+class _Volume(ObjectWire):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 

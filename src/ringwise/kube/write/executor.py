@@ -625,7 +625,7 @@ class Executor:
         if not owned_by_named_owner(current, name):
             _LOG.warning("PodGroup is not owned by its job and is not deleted", group=key)
             return
-        await self._client.delete(POD_GROUPS, namespace, name, uid=current.metadata.uid)
+        await self._client.delete(POD_GROUPS, namespace, name, uid=current.metadata.uid or "")
 
     def _report_foreign(self, templates: JobTemplates, namespace: str, message: str) -> None:
         job = ObjectReference.to(VCJOBS, namespace, templates.name, templates.uid)

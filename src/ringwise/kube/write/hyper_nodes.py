@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from ringwise.kubeclient.client import Client, IgnoredStatus
 from ringwise.kubeclient.resources import HYPER_NODES
 from ringwise.log import Logger
+from ringwise.manifests.text.wire import ObjectWire
 from ringwise.state.model import HyperNode
 from ringwise.wellknown import TOPOLOGY_TYPE
 
 _LOG = Logger()
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] | None = None
-
-
-class _Existing(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-
+class _Existing(ObjectWire):
     @property
     def is_ours(self) -> bool:
         return TOPOLOGY_TYPE in (self.metadata.labels or {})
@@ -69,6 +60,6 @@ class HyperNodeWriter:
     async def delete(self, name: str) -> None:
         existing = await self._client.find(HYPER_NODES, None, name, _Existing)
         if existing is not None and existing.is_ours:
-            await self._client.delete(HYPER_NODES, None, name, uid=existing.metadata.uid)
+            await self._client.delete(HYPER_NODES, None, name, uid=existing.metadata.uid or "")
         elif existing is not None:
             _LOG.warning("HyperNode is not managed by Ringwise and is not deleted", object=name)

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import ObjectReader
 from ringwise.kube.write.ordered_work import OrderedWork
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import JOB_COMMANDS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Retrier
+from ringwise.manifests.objects.groups import command_from_wire
 from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import CommandWire, MetaWire
 from ringwise.messages.events import Event, JobCommand, QueueCommand
 from ringwise.wellknown import BATCH_API
 
@@ -44,39 +44,24 @@ def job_command(
     }
 
 
-class _Target(msgspec.Struct):
-    kind: str = ""
-    name: str = ""
-
-
-class _Meta(msgspec.Struct):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-
-
-class _Command(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    action: str = ""
-    target: _Target | None = None
-    message: str | None = None
-
-
-class JobCommands(ObjectReader[_Command]):
+class JobCommands(ObjectReader[CommandWire]):
     """Reads the commands, and passes them to the controller while this replica leads."""
 
     def __init__(self, client: Client, retrier: Retrier, sink: Callable[[list[Event]], None]) -> None:
-        super().__init__(_Command)
+        super().__init__(CommandWire)
         self._client = client
         self._retrier = retrier
         self._sink = sink
         self._leading = False
-        self._waiting: dict[str, _Command] = {}
+        self._waiting: dict[str, tuple[MetaWire, JobCommand | QueueCommand]] = {}
         self._work = OrderedWork()
 
-    def objects(self, wire: _Command, issues: Findings) -> KeyedObjects | None:
-        if wire.target is not None and wire.target.kind in (VCJOBS.kind, QUEUES.kind):
-            self._waiting[f"{wire.metadata.namespace}/{wire.metadata.name}"] = wire
+    def objects(self, wire: CommandWire, issues: Findings) -> KeyedObjects | None:
+        meta, target = wire.metadata, wire.target
+        if meta is not None and target is not None and target.kind in (VCJOBS.kind, QUEUES.kind):
+            # The controller reports what is wrong with it.
+            command = command_from_wire(wire, Findings(issues.origin))
+            self._waiting[f"{meta.namespace}/{meta.name}"] = meta, command
             self._start_waiting()
         return ()
 
@@ -91,19 +76,15 @@ class JobCommands(ObjectReader[_Command]):
         if self._leading:
             for key, command in list(self._waiting.items()):
                 del self._waiting[key]
-                self._work.add(key, [partial(self._carry_out, command)])
+                self._work.add(key, [partial(self._carry_out, *command)])
 
-    async def _carry_out(self, command: _Command) -> None:
-        meta = command.metadata
-        delete = partial(self._client.delete, JOB_COMMANDS, meta.namespace, meta.name, uid=meta.uid)
-        target = command.target
+    async def _carry_out(self, meta: MetaWire, command: JobCommand | QueueCommand) -> None:
+        delete = partial(
+            self._client.delete, JOB_COMMANDS, meta.namespace, meta.name or "", uid=meta.uid or ""
+        )
         # One that is gone was withdrawn, or taken by another controller.
-        if not await self._retrier.run(delete) or target is None:
-            return
-        if target.kind == QUEUES.kind:
-            self._sink([QueueCommand(target.name, command.action, meta.namespace, meta.name, meta.uid)])
-        else:
-            self._sink([JobCommand(f"{meta.namespace}/{target.name}", command.action, command.message or "")])
+        if await self._retrier.run(delete):
+            self._sink([command])
 
     async def stop(self) -> None:
         await self._work.stop()

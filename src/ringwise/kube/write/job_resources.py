@@ -15,7 +15,6 @@ import msgspec
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.ownership import (
     ExistingObject,
-    OwnerReference,
     Ownership,
     existing,
     exists,
@@ -162,7 +161,7 @@ class JobResources:
         self, templates: JobTemplates, namespace: str, name: str, data: Mapping[str, str]
     ) -> None:
         """A ConfigMap of an earlier job of the name, which is gone, becomes that of the job."""
-        if not await exists(self._client, namespace, OwnerReference(name=templates.name, uid=templates.uid)):
+        if not await exists(self._client, namespace, templates):
             raise not_yet_deleted(CONFIG_MAPS.kind, name)
         owner = "/metadata/ownerReferences/0"
         patch = [
@@ -213,7 +212,7 @@ class JobResources:
             return
         if answer is not None:
             made = msgspec.json.decode(answer, type=ExistingObject)
-            _remember(self._created, (namespace, name), (templates.uid, made.metadata.uid))
+            _remember(self._created, (namespace, name), (templates.uid, made.metadata.uid or ""))
         else:
             job, uid = self._created.get((namespace, name), (templates.uid, ""))
             if job != templates.uid:
@@ -228,7 +227,7 @@ class JobResources:
 
     async def _remove_secret(self, templates: JobTemplates, namespace: str, name: str, uid: str) -> None:
         """One that was created here for an earlier job of the name. Another one by now has another UID."""
-        if not await exists(self._client, namespace, OwnerReference(name=templates.name, uid=templates.uid)):
+        if not await exists(self._client, namespace, templates):
             return
         await self._client.delete(SECRETS, namespace, name, uid=uid)
         # What is there from now on is not known to be of that job.
@@ -240,8 +239,7 @@ class JobResources:
         current = await existing(self._client, resource, namespace, name)
         match ownership(current, templates.name, templates.uid):
             case Ownership.EARLIER_JOB:
-                job = OwnerReference(name=templates.name, uid=templates.uid)
-                await remove_left_over(self._client, resource, namespace, name, current, job)
+                await remove_left_over(self._client, resource, namespace, name, current, templates)
                 raise not_yet_deleted(resource.kind, name)
             case Ownership.FOREIGN:
                 self._on_foreign(templates, namespace, foreign_message(resource.kind, name))

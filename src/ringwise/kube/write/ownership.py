@@ -8,32 +8,16 @@ from __future__ import annotations
 
 from enum import Enum
 
-import msgspec
-
+from ringwise.kube.watch.job_templates import JobTemplates
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.resources import VCJOBS, Resource
+from ringwise.manifests.text.wire import ObjectWire, OwnerReferenceWire
 from ringwise.state.model import ordinary_group_name
 
 
-class OwnerReference(msgspec.Struct, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    uid: str = ""
-    resource_version: str = ""
-    owner_references: list[OwnerReference] | None = None
-    deletion_timestamp: str | None = None
-
-
-class ExistingObject(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-
+class ExistingObject(ObjectWire):
     @property
-    def job_owners(self) -> list[OwnerReference]:
+    def job_owners(self) -> list[OwnerReferenceWire]:
         group = VCJOBS.version.partition("/")[0]
         return [
             owner
@@ -71,7 +55,12 @@ def ownership(actual: ExistingObject, job: str, uid: str) -> Ownership:
 
 
 async def remove_left_over(
-    client: Client, resource: Resource, namespace: str, name: str, actual: ExistingObject, job: OwnerReference
+    client: Client,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    actual: ExistingObject,
+    job: JobTemplates,
 ) -> None:
     """Delete what an earlier job owns alone, as the garbage collector would.
 
@@ -80,10 +69,10 @@ async def remove_left_over(
     owners = actual.metadata.owner_references or []
     alone = len(owners) == len(actual.job_owners) and all(owner.name == job.name for owner in owners)
     if alone and actual.metadata.deletion_timestamp is None and await exists(client, namespace, job):
-        await client.delete(resource, namespace, name, uid=actual.metadata.uid)
+        await client.delete(resource, namespace, name, uid=actual.metadata.uid or "")
 
 
-async def exists(client: Client, namespace: str, job: OwnerReference) -> bool:
+async def exists(client: Client, namespace: str, job: JobTemplates) -> bool:
     """Whether the vcjob of this name is the one with this UID."""
     actual = await client.find(VCJOBS, namespace, job.name, ExistingObject)
     return actual is not None and actual.metadata.uid == job.uid

@@ -40,6 +40,12 @@ class MetaWire(WireStruct):
     owner_references: list[OwnerReferenceWire] | None = None
 
 
+class ObjectWire(WireStruct):
+    """An object of any kind; without metadata it is empty."""
+
+    metadata: MetaWire = msgspec.field(default_factory=MetaWire)
+
+
 class ExpressionWire(WireStruct):
     key: str = ""
     operator: str = ""
