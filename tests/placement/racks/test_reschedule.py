@@ -117,7 +117,7 @@ def test_a_faulty_node_is_used_again_only_where_nothing_else_fits_F3() -> None:
     free = "0/0/b 0/0/x 0/0/y"
     assert nodes(again(waiting, free, running="0/0/a", faulty="0/0/b")) == {
         0: "0/0/a 0/0/x",
-        1: "0/0/b 0/0/y",
+        1: "0/0/y 0/0/b",
     }
 
 
@@ -129,6 +129,14 @@ def test_the_own_rack_with_a_healed_node_comes_before_other_racks_F3(level: Leve
     # A free node of the own rack that broke nothing comes first, also where pods differ.
     healthy = f"0/0/x {free}"
     assert nodes(again(previous, healthy, running="0/0/a", faulty="0/0/b", level=level)) == {0: "0/0/a 0/0/x"}
+
+
+@pytest.mark.parametrize("level", [Level.POD, Level.BLOCK])
+def test_of_several_healed_nodes_only_those_are_used_that_are_needed_F3(level: Level) -> None:
+    """Places that get a node of their rack, and a block that moves as a whole."""
+    lost = "0/0/a 0/0/b"
+    answer = again(blocks_of(lost), f"{lost} 0/0/x", faulty=lost, level=level)
+    assert nodes(answer) == {0: "0/0/x 0/0/a"}
 
 
 def test_pods_that_differ_take_no_healed_node_while_others_hold_them_F3() -> None:
@@ -453,6 +461,7 @@ def test_a_pod_with_another_rank_stands_for_a_place_of_its_logical_rack_R2() -> 
 @given(
     st.sets(st.integers(0, 7)),
     st.sets(st.integers(0, 7)),
+    st.sets(st.integers(0, 7)),
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), max_size=10),
     st.sampled_from(Level),
     st.sampled_from([1, 2, 4]),
@@ -461,6 +470,7 @@ def test_a_pod_with_another_rank_stands_for_a_place_of_its_logical_rack_R2() -> 
 def test_what_holds_after_every_fault_R3(
     lost: set[int],
     faulty: set[int],
+    healed: set[int],
     spare: list[tuple[int, int]],
     level: Level,
     t: int,
@@ -470,13 +480,14 @@ def test_what_holds_after_every_fault_R3(
     names = [f"0/{rank // 4}/n{rank}" for rank in range(8)]
     previous = blocks_of(" ".join(names[:4]), " ".join(names[4:]))
     running = {names[rank] for rank in range(8) if rank not in lost}
-    returned = [names[rank] for rank in sorted(lost - faulty)]
+    returned = [names[rank] for rank in sorted(lost - (faulty - healed))]
+    broken = {names[rank] for rank in lost & faulty}
     free = [*returned, *(f"{superpod}/{rack}/s{n}" for n, (superpod, rack) in enumerate(spare))]
     answer = again(
         previous,
         " ".join(free),
         running=" ".join(running),
-        faulty=" ".join(names[rank] for rank in lost & faulty),
+        faulty=" ".join(broken),
         level=level,
         t=t,
         soft=soft,
@@ -487,6 +498,10 @@ def test_what_holds_after_every_fault_R3(
     taken = [str(slot.node) for block in answer for slot in block.slots]
     assert len(set(taken)) == 8
     assert all(node in running or node in free for node in taken)
+    # F3: none that broke the job, while its rack has another one.
+    racks = {node.rpartition("/")[0] for node in broken.intersection(taken)}
+    others = [node for node in free if node.rpartition("/")[0] in racks and node not in broken]
+    assert set(others) <= set(taken)
     for rank, node in enumerate(taken):
         if names[rank] in running:
             assert node == names[rank]

@@ -130,15 +130,16 @@ class _Repair:
         return previous - self.fault.running - self.fault.faulty
 
     def _spare(self, superpod: SuperPodId | None, rack: RackId | None) -> list[NodeId]:
-        """Free nodes of a rack that no rank holds; those that broke the job before stand last."""
+        """Free nodes of a rack that no rank holds."""
         if superpod is None or rack is None:
             return []
-        nodes = self.free.get(superpod, {}).get(rack, ())
-        spare = [node for node in nodes if self._may_take(node) and node not in self.held]
-        return sorted(spare, key=lambda node: node in self.fault.faulty)
+        return self._without(self.held, self.free.get(superpod, {}).get(rack, ()))
 
-    def _may_take(self, node: NodeId) -> bool:
-        return node in self.where and (self.with_faulty or node not in self.fault.faulty)
+    def _without(self, taken: Set[NodeId], nodes: Iterable[NodeId]) -> list[NodeId]:
+        """Those of the nodes that may be taken; the ones that broke the job before stand last."""
+        left = (node for node in nodes if node in self.where and node not in taken)
+        usable = (node for node in left if self.with_faulty or node not in self.fault.faulty)
+        return sorted(usable, key=self.fault.faulty.__contains__)
 
     def _avoiding_faulty(self, step: Callable[[], Answer | None]) -> Answer | None:
         """F3: each step without nodes that broke the job, then with them; only then comes the next step."""
@@ -205,7 +206,7 @@ class _Repair:
         domain = self._domain_of(settled)
         left = {
             superpod: {
-                rack: [node for node in nodes if self._may_take(node) and node not in taken]
+                rack: self._without(taken, nodes)
                 for rack, nodes in racks.items()
                 if domain is None or domain == (superpod, self.request.system.domain_of(rack))
             }
