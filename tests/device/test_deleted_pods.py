@@ -66,6 +66,20 @@ def test_chips_are_held_while_the_container_has_processes() -> None:
     assert next_one(machine) == (FOUR,)
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_ids_that_another_plugin_gave_out_since_are_not_those_of_a_pod_that_has_ended(is_there: bool) -> None:
+    """The node had Huawei's plugin for a while: which chips the new pod has is not known."""
+    machine, pod = served()
+    ended = replace(pod, phase="Succeeded")
+    machine.put_pod(ended)
+    if not is_there:
+        machine.drop_pod(pod.uid, 2 * SECOND, ended)
+    machine.put_pod(replace(waiting_pod("new", "Ascend910-1"), phase="Running"))
+    machine.listed({"default/new": [[FIVE]]}, 3 * SECOND, running=())
+    assert machine.ledger.mounts == []
+    assert machine.doubtful_chips() == {"uid-new": ("Ascend910-1", FIVE)}
+
+
 def test_it_keeps_them_though_its_ids_go_to_another_pod_with_other_chips() -> None:
     machine, pod = served()
     machine.drop_pod(pod.uid, 2 * SECOND)

@@ -340,6 +340,20 @@ def test_n7_free_chips(case: dict[str, Any]) -> None:
     assert device_list(CHIP, chips, case["used"])[CHIP] == case["available"]
 
 
+@pytest.mark.parametrize("healthy", [True, False])
+@pytest.mark.parametrize("codes", [(), ("80818200", "80E01801")])
+def test_every_code_of_a_chip_is_reported_and_every_unhealthy_chip(
+    healthy: bool, codes: tuple[str, ...]
+) -> None:
+    """Also a code that leaves the chip healthy."""
+    fault = ChipFault("NotHandleFault", codes, dict.fromkeys(codes, (7, "NotHandleFault")))
+    chip = ChipReport("Ascend910-3", healthy=healthy, fault=fault)
+    listed = json.loads(device_list(CHIP, [chip], ())[f"{CHIP}-Fault"])
+    reported = [(one["fault_type"], one["npu_name"], one["fault_code"]) for one in listed]
+    expected = ("CardUnhealthy", "Ascend910-3", ",".join(codes))
+    assert reported == ([] if healthy and not codes else [expected])
+
+
 def test_keys_of_310_chips() -> None:
     assert device_list("huawei.com/Ascend310P", [ChipReport("Ascend310P-0")], ()) == {
         "huawei.com/Ascend310P": "Ascend310P-0",

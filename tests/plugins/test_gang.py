@@ -138,6 +138,18 @@ def test_victims_only_while_the_job_keeps_its_minimum_counting_down(min_availabl
         assert ask(lab["new"], lab.pod("new-0"), candidates) == candidates[:spare]
 
 
+@given(st.integers(1, 4), st.integers(0, 2), st.integers(1, 6))
+def test_victims_pods_that_wait_do_not_stand_in_for_those_that_run(
+    running: int, waiting: int, min_available: int
+) -> None:
+    """Also if they request nothing, so that they can start at any time."""
+    lab = cluster().node("n1").job("new")
+    lab.job("old", pods=running + waiting, min_available=min_available, on=["n1"] * running)
+    candidates = [f"old-{at}" for at in range(running)]
+    victims = lab.session("gang").preemptable(lab["new"], lab.pod("new-0"), candidates)
+    assert len(victims) == max(0, running - min_available)
+
+
 def test_the_gang_is_placed_or_gets_a_reason() -> None:
     lab = cluster().nodes(2, cpu=1000).job("fits", pods=2, cpu=600).job("not", pods=3, cpu=600)
     session = lab.session("gang", "predicates")

@@ -350,6 +350,23 @@ async def test_an_entry_that_cannot_be_written_does_not_stop_others() -> None:
         assert one.seen.dropped == {"events": 8}
 
 
+@pytest.mark.parametrize("urgent", [(False, True), (True, False)])
+async def test_the_newest_entry_of_an_object_is_written_alone_urgent_or_not(
+    urgent: tuple[bool, bool],
+) -> None:
+    clock = InstantClock()
+    written: list[str] = []
+
+    async def write(entry: str) -> None:
+        written.append(entry)
+
+    queue = StatusQueue[str]("status", write, Retrier(clock), 1, Metrics(), clock, _never_wait)
+    for entry, is_urgent in zip(("older", "newer"), urgent, strict=True):
+        queue.put("a", entry, urgent=is_urgent)
+    await queue.finish()
+    assert written == ["newer"]
+
+
 async def test_an_entry_put_while_workers_end_is_written() -> None:
     clock = InstantClock()
     written: list[str] = []

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ringwise.placement.superpods.blocks import BlockPlan, Free, Origin
 from ringwise.placement.superpods.packing import BlockRequest, Packing, SuperPodSettings, plan
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import SuperPodId
+from tests.examples import examples
 from tests.placement.superpods import reference
 from tests.placement.superpods.plans import per_superpod
 
@@ -81,6 +83,23 @@ def test_blocks_are_whole_and_nodes_are_taken_once(
             assert block.size == s
     if not soft:
         assert len(answer.blocks) == n
+
+
+@example({0: 6, 1: 3}, (4, 2, 0, False), Packing.WHOLE_JOB)
+@settings(max_examples=examples(400))
+@given(st.dictionaries(st.integers(0, 6), st.integers(0, 7), min_size=2), shapes, st.sampled_from(Packing))
+def test_a_job_that_does_what_a_fix_says_is_placed_P4(
+    free: dict[int, int], shape: Shape, packing: Packing
+) -> None:
+    s, n, r, _ = shape
+    answer = pack(free, (s, n, r, False), packing)
+    for fix in answer.fixes if isinstance(answer, Reason) else ():
+        if fix.startswith("label the job super-pod-affinity: soft"):
+            assert not isinstance(pack(free, (s, n, r, True), packing), Reason)
+        elif smaller := re.search(r"blocks of (\d+) nodes? fit now", fix):
+            size = int(smaller[1])
+            assert n * s % size == 0, "a job is divided into whole blocks"
+            assert not isinstance(pack(free, (size, n * s // size, r, False), packing), Reason)
 
 
 @given(clusters, shapes, st.sampled_from(Packing))

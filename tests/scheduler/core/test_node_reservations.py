@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -21,7 +23,10 @@ from ringwise.scheduler.node_states import chip_counts
 from ringwise.state.index import View
 from ringwise.state.limits import UsageLimit
 from ringwise.state.model import Isolation, NodeReservation, Queue
+from ringwise.state.node_labels import members_of
+from ringwise.state.node_windows import NodeWindow, WindowSets
 from tests.builders.values import CHIP, SECOND, isolated
+from tests.examples import examples
 from tests.scheduler.rig import Rig, configuration
 
 #: The rig begins at 1000 s.
@@ -46,6 +51,35 @@ def reserved(*entries: NodeReservation, nodes: int = 1, **settings: Any) -> Rig:
     return rig
 
 
+@pytest.mark.parametrize("seed", range(examples(80)))
+def test_a_window_withholds_a_node_while_a_job_of_others_would_be_on_it(seed: int) -> None:
+    """Each node counts once, with the drain if there is one."""
+    rng = random.Random(seed)
+    kept = [
+        reservation(f"r{at}", start=start, end=start + rng.randint(1, 4), **rng.choice(HOLDERS))
+        for at, start in enumerate(rng.choices(range(8), k=3))
+    ]
+    windows: list[NodeWindow] = [*kept, *(Isolation("n1", start=(BEGIN + at) * SECOND) for at in (3, 6))]
+    of_node = {node: tuple(one for one in windows if rng.random() < 0.4) for node in range(12)}
+    sets = WindowSets(of_node)
+    for now, lasts in product(range(9), (None, 0, 1, 3)):
+        begin = (BEGIN + now) * SECOND
+        ends = None if lasts is None else begin + lasts * SECOND
+        until = begin + 100 * SECOND if ends is None else max(ends, begin + 1)
+        drained, reserved_nodes = set[int](), set[int]()
+        for node, of_it in of_node.items():
+            for one in of_it:
+                over = one.end if isinstance(one, NodeReservation) else until
+                if (one.start or 0) < until and begin < over and not one.admits("research", "team"):
+                    (reserved_nodes if isinstance(one, NodeReservation) else drained).add(node)
+        expected = [(False, drained), (True, reserved_nodes - drained)]
+        found = sets.withheld("research", "team", begin, ends)
+        assert [(part.is_reservation, set(members_of(part.nodes))) for part in found] == [
+            part for part in expected if part[1]
+        ]
+
+
+HOLDERS: list[dict[str, Any]] = [{"queue": "research"}, {"queue": "other"}, {"namespace": "team"}]
 STARTS = {
     "it ends before": (0, "100s", "default", True),
     "it ends a second later": (0, "101s", "default", False),

@@ -32,10 +32,13 @@ def test_a_new_pod_does_not_get_it_and_the_running_one_stays(aggregated: bool, s
     rig.machine._state.maintain_free_chips(self_maintain)
     rig.tell(reported("n1", FAULT, aggregated=aggregated))
     assert deletions(rig.step(60)) == {}
+    fleet = rig.machine._state.fleets[CHIP]
+    assert fleet.broken(0) == 0
     rig.gone("train-0")
     rig.submit("whole", chips=8)
     rig.submit("part", chips=4)
     rig.run()
+    assert fleet.broken(0) == 1 << FAULT.chip
     assert rig.places("whole") == {}
     placed = rig.machine._state.pods[rig.pods["part-0"].uid]
     assert placed.chips == 0xF0
