@@ -114,7 +114,7 @@ class SchedulerView:
         self.jobs: Mapping[str, Job] = MappingProxyType(book.jobs)
         self.queues: Mapping[str, Queue] = MappingProxyType(book.queues)
         self.vcjobs: Mapping[str, VcJob] = MappingProxyType(book.vcjobs)
-        self.job_of, self.vcjob_of = book.job_of, book.vcjob_of
+        self.job_of, self.vcjob_of, self.job_name = book.job_of, book.vcjob_of, book.name_of
         #: Pods of these schedulers are ours.
         self.scheduler_names = book.scheduler_names
         #: Whether pods with an owner wait for the PodGroups of a controller.
@@ -167,11 +167,6 @@ class SchedulerView:
         """A pod of another scheduler, as a job: it waits for that one."""
         reason = self._book.other_scheduler(pod.scheduler)
         return Job(job_key(pod), pod.namespace, pod.name, {pod.uid: pod}, reason=reason)
-
-    def job_name(self, key: str) -> str:
-        """`namespace/name` of the job with this key; the key if the job does not exist."""
-        job = self.jobs.get(key)
-        return key if job is None else job.full_name
 
     def job_name_of_pod(self, pod: Pod) -> str:
         """`namespace/name` of its job; of the pod if it does not belong to one."""

@@ -91,9 +91,9 @@ class VolumeTable:
         if volume is None:
             return
         if volume.claim is not None:
-            _discard(self._of_claim, volume.claim.key, volume.name)
+            discard(self._of_claim, volume.claim.key, volume.name)
         elif volume.is_free:
-            _discard(self._free, volume.storage_class, volume.name)
+            discard(self._free, volume.storage_class, volume.name)
             self.free_version += 1
 
     def put_capacity(self, capacity: StorageCapacity) -> StorageGrowth | None:
@@ -164,14 +164,14 @@ class VolumeTable:
     def unhold(self, pod: Pod, node: int, choices: Iterable[ClaimChoice]) -> None:
         on_node = self.on_node[node]
         for key in keys_of(pod):
-            _discard(self.users, key, pod.uid)
+            discard(self.users, key, pod.uid)
             on_node[key] -= 1
             if not on_node[key]:
                 del on_node[key]
         if not on_node:
             del self.on_node[node]
         for claim, volume in choices:
-            _discard(self.chosen, claim, pod.uid)
+            discard(self.chosen, claim, pod.uid)
             if volume and claim not in self.chosen:
                 self.holders.pop(volume, None)
 
@@ -199,7 +199,8 @@ def keys_of(pod: Pod) -> dict[str, None]:
     return {f"{pod.namespace}/{name}": None for name in pod.claims}
 
 
-def _discard(table: dict[str, dict[str, T]], key: str, member: str) -> None:
+def discard(table: dict[Any, dict[str, T]], key: Any, member: str) -> None:
+    """Remove a member of the entry with this key, and the entry if it was the last."""
     members = table.get(key)
     if members is not None:
         members.pop(member, None)

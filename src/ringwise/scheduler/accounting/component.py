@@ -6,6 +6,7 @@ not made here: whoever carries out the commands adds the intervals up.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
@@ -450,16 +451,10 @@ class QueueTotals:
     """What metrics tell of accounting: by queue, since this process leads."""
 
     def __init__(self) -> None:
-        self.queues: dict[str, QueueTotal] = {}
-
-    def _of(self, queue: str) -> QueueTotal:
-        total = self.queues.get(queue)
-        if total is None:
-            total = self.queues[queue] = QueueTotal()
-        return total
+        self.queues: defaultdict[str, QueueTotal] = defaultdict(QueueTotal)
 
     def holds(self, queue: str, chips: ChipAmount, now: int) -> None:
-        total = self.queues.get(queue) or self._of(queue)
+        total = self.queues[queue]
         if total.at != now:
             total.held += total.chips * (now - total.at)
             total.at = now
@@ -469,15 +464,15 @@ class QueueTotals:
         """`lost_until`: when it ended, where its work is lost."""
         self.holds(pod.queue, -pod.chips, now)
         if failed:
-            self._of(pod.queue).failures += 1
+            self.queues[pod.queue].failures += 1
         if lost_until is not None:
-            total = self._of(pod.queue)
+            total = self.queues[pod.queue]
             # It may have ended before the checkpoint that it claims.
             work = pod.chips * max(lost_until - pod.lost_since, 0)
             total.lost[pod.cause] = total.lost.get(pod.cause, 0) + work
             total.evicted[pod.cause] = total.evicted.get(pod.cause, 0) + 1
 
     def started(self, queue: str, waited: int) -> None:
-        total = self._of(queue)
+        total = self.queues[queue]
         total.starts += 1
         total.waited += waited

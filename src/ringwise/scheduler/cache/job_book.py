@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ringwise.durations import plain_duration
@@ -100,6 +100,15 @@ class JobBook:
     def job_of(self, uid: str) -> Job | None:
         key = self._job_of_pod.get(uid)
         return None if key is None else self.jobs.get(key)
+
+    def existing(self, keys: Iterable[str]) -> Iterator[Job]:
+        """Yield the jobs with these keys that still exist."""
+        return (self.jobs[key] for key in list(keys) if key in self.jobs)
+
+    def name_of(self, key: str) -> str:
+        """`namespace/name` of the job with this key; the key if the job does not exist."""
+        job = self.jobs.get(key)
+        return key if job is None else job.full_name
 
     def subject_of(self, uid: str, entry: object) -> str:
         """Return the key of the job that an entry of the leader record about a pod is about."""
@@ -459,13 +468,11 @@ class JobBook:
     def review_priorities(self) -> list[Job]:
         """Called after `read_changed`. Returns jobs whose priority class is in force now, or no longer."""
         changed: dict[str, Job] = {}
-        for key in self._uncounted:
-            job = self.jobs.get(key)
-            if job is not None:
-                before = job.refused_classes
-                self._rights.put(job, over=self.is_over(job))
-                if job.refused_classes != before:
-                    changed[key] = job
+        for job in self.existing(self._uncounted):
+            before = job.refused_classes
+            self._rights.put(job, over=self.is_over(job))
+            if job.refused_classes != before:
+                changed[job.key] = job
         self._uncounted.clear()
         changed.update((job.key, job) for job in self._rights.review(self.jobs))
         for job in changed.values():
@@ -502,7 +509,7 @@ class JobBook:
     def read_changed(self) -> list[Job]:
         """Read the jobs whose objects changed, and return them; called once after a batch of events."""
         since = self.users_since
-        jobs = [job for key in self._unread if (job := self.jobs.get(key)) is not None]
+        jobs = list(self.existing(self._unread))
         for job in jobs:
             kind = "PodGroup" if job.group is not None else "Pod"
             try:

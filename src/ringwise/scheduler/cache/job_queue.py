@@ -48,10 +48,11 @@ class JobQueue:
         self._retries = deadlines.table()
         self._backoff = {cause: deadlines.table() for cause in BackoffCause}
 
-    def activate(self, key: str) -> None:
-        """Let the next cycle try the job, unless it is in backoff."""
-        self._remove(key)
-        self.active[key] = None
+    def activate(self, *keys: str) -> None:
+        """Let the next cycle try the jobs, unless they are in backoff."""
+        for key in keys:
+            self._remove(key)
+            self.active[key] = None
 
     def _remove(self, key: str) -> None:
         for trigger in self._unschedulable.pop(key, ()):
@@ -68,11 +69,9 @@ class JobQueue:
         """Activate every job whose reason one of these triggers can fix."""
         if Trigger.CONFIGURATION_CHANGED in triggers:
             # New actions or plugins may help any job, whatever its reason was under the old ones.
-            for key in list(self._unschedulable):
-                self.activate(key)
+            self.activate(*self._unschedulable)
         for trigger in sorted(triggers, key=lambda trigger: trigger.name):
-            for key in list(self._by_trigger[trigger]):
-                self.activate(key)
+            self.activate(*self._by_trigger[trigger])
 
     def pop_active(self) -> list[str]:
         """The jobs to try now. Each must be settled afterwards."""
@@ -142,7 +141,5 @@ class JobQueue:
     def review(self, now: int) -> None:
         """Activate the jobs whose time has come."""
         for table in (*self._backoff.values(), self._retries):
-            for key in table.take(now):
-                self.activate(key)
-        for key in list(takewhile(lambda key: self._due[key] <= now, self._due)):
-            self.activate(key)
+            self.activate(*table.take(now))
+        self.activate(*takewhile(lambda key: self._due[key] <= now, self._due))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from ringwise.durations import SECOND, ExponentialBackoff, time_text
 from ringwise.framework.evictions.lost_work import chip_hours, lost_seconds
@@ -207,10 +208,8 @@ class Preemptions(Component):
 
     def _forget(self, now: int) -> None:
         period = max(RETENTION, self._configuration.settings.preempt_again_after) * SECOND
-        first = next(iter(self.jobs), None)
-        while first is not None and self.jobs[first].at <= now - period:
-            del self.jobs[first]
-            first = next(iter(self.jobs), None)
+        for key in list(takewhile(lambda key: self.jobs[key].at <= now - period, self.jobs)):
+            del self.jobs[key]
 
     # -- across restarts -------------------------------------------------------------------------------
 

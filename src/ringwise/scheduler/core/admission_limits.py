@@ -80,11 +80,10 @@ class AdmissionLimits(Component):
     def act(self, now: int) -> Sequence[Command]:
         """End the admission of jobs that ran and no longer have pods."""
         touched, self._touched = self._touched, {}
-        for key in touched:
-            job = self._book.jobs.get(key)
-            if job is not None and job.inqueue and self._has_lost_all(job) and not self._keeps_place(job):
+        for job in self._book.existing(touched):
+            if job.inqueue and self._has_lost_all(job) and not self._keeps_place(job):
                 job.inqueue = False
-                self._to_vote[key] = None
+                self._to_vote[job.key] = None
                 self._notify(ie.AdmissionEnded(job), now)
         return ()
 
@@ -108,8 +107,7 @@ class AdmissionLimits(Component):
 
     def _activate(self) -> bool:
         waiting, self._to_vote = self._to_vote, {}
-        for key in waiting:
-            self._job_queue.activate(key)
+        self._job_queue.activate(*waiting)
         return bool(waiting)
 
     def deadline(self) -> int | None:
@@ -119,15 +117,14 @@ class AdmissionLimits(Component):
     def review(self, now: int) -> None:
         """Put jobs back whose limit has passed."""
         limit = self._limit
-        for key in self._since.take(now - limit) if limit else ():
-            job = self._book.jobs.get(key)
-            if job is None or not is_awaiting_pods(job):
+        for job in self._book.existing(self._since.take(now - limit) if limit else ()):
+            if not is_awaiting_pods(job):
                 continue
             job.inqueue = False
             job.reason = PODS_NEVER_CREATED(needed=job.min_available, seconds=limit // SECOND)
             job.waiting_since = now
-            self._job_queue.back_off(key, BackoffCause.POD_CREATION, now, limit // SECOND)
-            self._job_queue.activate(key)
+            self._job_queue.back_off(job.key, BackoffCause.POD_CREATION, now, limit // SECOND)
+            self._job_queue.activate(job.key)
             self._notify(ie.AdmissionEnded(job), now)
 
     @property

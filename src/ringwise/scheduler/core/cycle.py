@@ -154,10 +154,9 @@ class Cycle(ContextUser):
 
     def _note_reservations(self, before: Sequence[Reservation], now: int) -> None:
         owners = {reservation.owner for reservation in before}
-        for key in owners.symmetric_difference(reservation.owner for reservation in self._reservations):
-            job = self._book.jobs.get(key)
-            if job is not None:
-                self._notify(ie.ReservationChanged(job), now)
+        changed = owners.symmetric_difference(reservation.owner for reservation in self._reservations)
+        for job in self._book.existing(changed):
+            self._notify(ie.ReservationChanged(job), now)
 
     def _settle_all(self, jobs: Sequence[Job], now: int) -> None:
         for job in jobs:
@@ -184,8 +183,7 @@ class Cycle(ContextUser):
         jobs = self._book.jobs
         active = [jobs[key] for key in self._job_queue.pop_active() if key in jobs]
         chosen, later = self.turns.choose(active)
-        for job in later:
-            self._job_queue.activate(job.key)
+        self._job_queue.activate(*(job.key for job in later))
         self._state.changes.several_jobs([job.key for job in chosen])
         hooks = self._components.overriding(Component.may_decide)
         for job in chosen:

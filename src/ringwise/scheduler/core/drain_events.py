@@ -25,8 +25,7 @@ class DrainEvents(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         #: By job and cause: names of pods that go, since the last turn.
-        self._leaving: dict[tuple[str, str], list[Pod]] = {}
-        self._jobs: dict[str, Job] = {}
+        self._leaving: dict[tuple[str, str], tuple[Job, list[Pod]]] = {}
 
     def handlers(self) -> Handlers:
         return {ie.PodLeaving: self._pod_leaving}
@@ -35,23 +34,21 @@ class DrainEvents(Component):
         job, pod = event.job, event.pod
         cause = self._cause(pod)
         if cause:
-            self._leaving.setdefault((job.key, cause), []).append(pod)
-            self._jobs[job.key] = job
+            self._leaving.setdefault((job.key, cause), (job, []))[1].append(pod)
             self._notify(ie.PodDrained(job, pod), now)
 
     def act(self, now: int) -> list[RecordJobEvent]:
         events = []
-        for (key, cause), pods in self._leaving.items():
+        for (key, cause), (job, pods) in self._leaving.items():
             pods.sort(key=lambda pod: natural_key(pod.name))
             more = len(pods) - _NAMED
             names = ", ".join(pod.name for pod in pods[:_NAMED]) + (f" and {more} more" if more > 0 else "")
             message = f"{names} must be evicted: {cause}"
-            if self._jobs[key].group is not None:
+            if job.group is not None:
                 events.append(RecordJobEvent(key, EventReason.DRAINED, message))
             else:
                 events.append(RecordJobEvent(pods[0].key, EventReason.DRAINED, message, pod=pods[0].uid))
         self._leaving.clear()
-        self._jobs.clear()
         return events
 
     def _cause(self, pod: Pod) -> str:

@@ -83,12 +83,11 @@ class HyperNodeEvents(Component):
         if not self._to_warn:
             return
         keys, self._to_warn = self._to_warn, {}
-        for key in keys:
-            job = self._jobs.get(key)
-            for reason, text in self._warnings_of(job) if job is not None else ():
+        for job in self._book.existing(keys):
+            for reason, text in self._warnings_of(job):
                 # Once for each reason: a tenant can write other texts as often as he likes.
-                if job is not None and reason not in self._warned.setdefault(key, set()):
-                    self._warned[key].add(reason)
+                if reason not in self._warned.setdefault(job.key, set()):
+                    self._warned[job.key].add(reason)
                     yield RecordJobEvent.about(job, reason, text, warning=True)
 
     def _warnings_of(self, job: Job) -> Iterator[tuple[EventReason, str]]:
@@ -173,16 +172,15 @@ class AllocatedDomains(Component):
             self._changed.update(dict.fromkeys(self._written))
         commands = []
         changed, self._changed = self._changed, {}
-        for key in changed:
-            job = self._jobs.get(key)
-            if job is None or job.group is None or not any(map(_may_run, job.pods.values())):
+        for job in self._book.existing(changed):
+            if job.group is None or not any(map(_may_run, job.pods.values())):
                 continue
-            name, written = self._holding(job, forest), self._written[key]
+            name, written = self._holding(job, forest), self._written[job.key]
             if written is None:
                 written = job.group.annotations.get(JOB_ALLOCATED_HYPER_NODE, "")
-            self._written[key] = name
+            self._written[job.key] = name
             if name != written:
-                commands.append(AnnotateGroup(key, {JOB_ALLOCATED_HYPER_NODE: name or None}))
+                commands.append(AnnotateGroup(job.key, {JOB_ALLOCATED_HYPER_NODE: name or None}))
         return commands
 
     def _holding(self, job: Job, forest: Forest) -> str:

@@ -96,25 +96,16 @@ class LimitWaits(Component):
         for scope in list(self._waiting):
             before, now = self._seen[scope], self._table.used(scope)
             if any(now.get(what, 0) < amount for what, amount in before.items()):
-                self._activate(self._waiting[scope])
+                self._job_queue.activate(*self._waiting[scope])
             elif scope in self._left:
-                jobs = [self._book.jobs[key] for key in self._waiting[scope] if key in self._book.jobs]
-                self._activate(
-                    {
-                        job.key: None
-                        for job in jobs
-                        if job.reason is not None and job.reason.code == WAITING_LIMIT_REACHED.code
-                    }
-                )
+                for job in self._book.existing(self._waiting[scope]):
+                    if job.reason is not None and job.reason.code == WAITING_LIMIT_REACHED.code:
+                        self._job_queue.activate(job.key)
             self._seen[scope] = now
         self._left.clear()
         self._table.may_burst = frozenset()
         if self._for_burst and not self._job_queue.active:
             self._table.may_burst = frozenset(self._for_burst)
-            self._activate(self._for_burst)
+            self._job_queue.activate(*self._for_burst)
             self._for_burst = {}
         return bool(self._table.may_burst)
-
-    def _activate(self, keys: dict[str, None]) -> None:
-        for key in list(keys):
-            self._job_queue.activate(key)

@@ -90,17 +90,9 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
             if problem is None and one.end > now:
                 table.add(replace(one, nodes=nodes or ()))
                 self._next = earliest(self._next, one.start if one.start > now else one.end)
-            result.append(
-                SetConditions(
-                    self.resource.kind,
-                    one.name,
-                    one.generation,
-                    (
-                        accepted(problem, counted(nodes or (), "node")),
-                        window(one.start, one.end, now, is_accepted=problem is None),
-                    ),
-                )
-            )
+            active = window(one.start, one.end, now, is_accepted=problem is None)
+            conditions = accepted(problem, counted(nodes or (), "node")), active
+            result.append(SetConditions(self.resource.kind, one.name, one.generation, conditions))
         wanted = NodeReservations(tuple(table.entries), problems)
         if wanted != self._state.node_reservations:
             changed = wanted.entries != self._state.node_reservations.entries

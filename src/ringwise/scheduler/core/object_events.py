@@ -158,9 +158,9 @@ class QueueEvents(Component):
         self._put_class(None, event.name)
 
     def _put_class(self, priority_class: PriorityClass | None, name: str) -> None:
-        for job in self._book.put_priority_class(priority_class, name):
-            # It may be served first now, or preempt others.
-            self._job_queue.activate(job.key)
+        changed = self._book.put_priority_class(priority_class, name)
+        # They may be served first now, or preempt others.
+        self._job_queue.activate(*(job.key for job in changed))
 
     def _configuration_seen(self, event: ev.ConfigurationSeen, now: int) -> None:
         self._configuration.current = event.configuration

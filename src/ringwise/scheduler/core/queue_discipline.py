@@ -64,8 +64,7 @@ class QueueDiscipline(Component):
         if heads.to_test and now >= self._not_before:
             # Jobs are tested at the end of a cycle.
             self._due, self._not_before = True, now + _PAUSE
-            for key in heads.to_test:
-                self._job_queue.activate(key)
+            self._job_queue.activate(*heads.to_test)
 
     def end_cycle(self, session: Session) -> None:
         if not session.is_strict:
@@ -78,12 +77,9 @@ class QueueDiscipline(Component):
 
     def wake(self) -> bool:
         """Activate the next jobs behind one that started or is gone; False if there are none."""
-        woken = False
-        for line in list(self._heads.moved):
-            for key in self._heads.to_try(line):
-                self._job_queue.activate(key)
-                woken = True
-        return woken
+        woken = [key for line in list(self._heads.moved) for key in self._heads.to_try(line)]
+        self._job_queue.activate(*woken)
+        return bool(woken)
 
     def _test(self, session: Session) -> None:
         lines = [waiting_in_line(session, line) for line in lines_to_test(session)]

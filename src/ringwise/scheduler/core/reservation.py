@@ -164,9 +164,8 @@ class StarvationGuard(Component):
             self._job_queue.activate(first[1])
         if self._resumes is not None and self._resumes <= now:
             self._resumes = None
-            for key in islice(self._due, 1):
-                # For a cycle.
-                self._job_queue.activate(key)
+            # For a cycle.
+            self._job_queue.activate(*islice(self._due, 1))
 
     # -- reserving -----------------------------------------------------------------------------
 

@@ -108,10 +108,8 @@ class RunTimeLimits(Component):
             self._all_touched = False
             self._touched.update(dict.fromkeys(self._book.jobs))
         touched, self._touched = self._touched, {}
-        for key in touched:
-            job = self._book.jobs.get(key)
-            if job is not None:
-                self._see(job, now)
+        for job in self._book.existing(touched):
+            self._see(job, now)
 
     # -- who runs since when -------------------------------------------------------------------
 

@@ -102,12 +102,9 @@ class StatusReporter(Component):
         commands: list[Command] = []
         changed, self._changed = self._changed, {}
         self._state.changes.several_jobs(changed)
-        for key in changed:
-            job = self._book.jobs.get(key)
-            if job is None:
-                continue
+        for job in self._book.existing(changed):
             # The status of the other jobs is reported as without it.
-            self._containment.attempt("job", key, partial(self._report, job, commands), work=self.name)
+            self._containment.attempt("job", job.key, partial(self._report, job, commands), work=self.name)
         commands.extend(self.queues.changes())
         return commands
 

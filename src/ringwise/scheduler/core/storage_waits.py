@@ -104,10 +104,9 @@ class StorageWaits(Component):
             for chips, jobs in self._jobs[event.storage_class][size].items():
                 if not self._may_be_used(nodes, chips):
                     continue
-                for key in jobs:
-                    job = self._book.jobs.get(key)
-                    if job is not None and self._book.has_pending(job):
-                        self._job_queue.activate(key)
+                for job in self._book.existing(jobs):
+                    if self._book.has_pending(job):
+                        self._job_queue.activate(job.key)
 
     def _may_be_used(self, nodes: int, chips: _Chips) -> bool:
         no_evictions = set(self._configuration.current.actions) <= _NOT_EVICTING

@@ -71,18 +71,12 @@ class UsageLimitEvents(CustomResources[UsageLimit]):
             self._state.changes.some_queue()
             self._notify(ie.LimitsChanged(), now)
         exceeded = self._exceeded()
-        return [
-            SetConditions(
-                self.resource.kind,
-                one.name,
-                one.generation,
-                (
-                    accepted(problems.get(one.name)),
-                    _exceeded_condition(exceeded.get(one.name, ""), is_accepted=one.name not in problems),
-                ),
-            )
-            for one in self._objects.values()
-        ]
+        result: list[SetConditions] = []
+        for one in self._objects.values():
+            problem, text = problems.get(one.name), exceeded.get(one.name, "")
+            conditions = accepted(problem), _exceeded_condition(text, is_accepted=problem is None)
+            result.append(SetConditions(self.resource.kind, one.name, one.generation, conditions))
+        return result
 
     def _problem(self, one: UsageLimit, before: int) -> tuple[str, str] | None:
         """Return why it is not accepted: the reason, and the message."""

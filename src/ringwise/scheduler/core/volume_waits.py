@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
-from typing import TypeVar
 
 from ringwise.durations import SECOND, ExponentialBackoff
 from ringwise.framework.gangs.gang_count import GangCount, is_placed
@@ -29,11 +28,9 @@ from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
-from ringwise.state.volume_table import keys_of
+from ringwise.state.volume_table import discard, keys_of
 from ringwise.state.volumes import LOST, PersistentVolumeClaim
 from ringwise.wellknown import PREDICATE_TIME
-
-K = TypeVar("K")
 
 #: A job that gave its nodes back waits, so that others are tried first.
 BACKOFF = ExponentialBackoff(initial=1, limit=60)
@@ -161,7 +158,7 @@ class VolumeWaits(Component):
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
         self._wake_users(event.uid)
         for key in self._claims_of.pop(event.uid, ()):
-            _discard(self._users, key, event.uid)
+            discard(self._users, key, event.uid)
         if event.uid in self._job_of:
             self._look_at(self._job_of[event.uid])
 
@@ -422,10 +419,8 @@ class VolumeWaits(Component):
     def act(self, now: int) -> list[Command]:
         """The bindings of those whose claims are all bound."""
         commands: list[Command] = []
-        for key in list(self._ready):
-            job = self._book.jobs.get(key)
-            if job is not None:
-                commands += self._send(job, now, len(commands))
+        for job in self._book.existing(self._ready):
+            commands += self._send(job, now, len(commands))
         return commands
 
     def _send(self, job: Job, now: int, sent: int) -> Iterator[Bind]:
@@ -506,11 +501,11 @@ class VolumeWaits(Component):
         for batch in batches:
             for claim in batch.claims:
                 if claim not in claims:
-                    _discard(self._by_claim, claim, key)
+                    discard(self._by_claim, claim, key)
             for uid, bind in batch.binds.items():
                 self._job_of.pop(uid, None)
                 if bind.node not in nodes:
-                    _discard(self._by_node, self._state.node_id.get(bind.node, -1), key)
+                    discard(self._by_node, self._state.node_id.get(bind.node, -1), key)
         return left
 
 
@@ -534,11 +529,3 @@ def _timed_out(batch: _Batch) -> Callable[[int], Reason]:
         limit=batch.limit // SECOND,
         seconds=seconds,
     )
-
-
-def _discard(table: dict[K, dict[str, None]], key: K, member: str) -> None:
-    members = table.get(key)
-    if members is not None:
-        members.pop(member, None)
-        if not members:
-            del table[key]

@@ -88,6 +88,8 @@ class Moves(Component):
         self.counts = self.records.counts
         #: Pods without a PodGroup that are going or gone, and whose place no new pod has.
         self._successors = Successors()
+        #: Returns the name of a job as its user knows it.
+        self._name = context.book.name_of
         self._events: list[RecordJobEvent] = []
         #: Evictions that were refused, with the reasons.
         self._refused: dict[str, str] = {}
@@ -526,11 +528,6 @@ class Moves(Component):
         if outcome == DONE:
             self._forget(live)
 
-    def _name(self, key: str) -> str:
-        """Of a job, as its user knows it."""
-        job = self._book.jobs.get(key)
-        return key if job is None else job.full_name
-
     def _note(
         self,
         plan: MovePlan,
@@ -561,11 +558,10 @@ class Moves(Component):
         for moving in live.jobs:
             self._lift(moving.job)
             self._successors.forget(moving.pods_owner, moving.owner)
-            for key in (moving.job, moving.owner):
-                job = self._book.jobs.get(key)
-                if job is not None and job.places:
+            for job in self._book.existing((moving.job, moving.owner)):
+                if job.places:
                     job.places = ()
-                    self._job_queue.activate(key)
+                    self._job_queue.activate(job.key)
 
     # -- what is reserved ------------------------------------------------------------------------------
 
