@@ -10,7 +10,7 @@ from ringwise.wellknown import CONTROLLER_CONFIG_KEY
 
 
 def discovery_from_data(data: Mapping[str, str], issues: Findings) -> TopologyDiscovery:
-    """`networkTopologyDiscovery` in the ConfigMap of the controller; none, with all errors, if it is invalid."""
+    """`networkTopologyDiscovery` in the ConfigMap of the controller; if invalid none, with all errors."""
     from ringwise.manifests.settings.discovery import read_discovery
 
     field = f"data.{CONTROLLER_CONFIG_KEY}"
