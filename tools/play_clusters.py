@@ -147,7 +147,7 @@ class Player:
         self.live.delete([(kind, find_name(self.live.objects, kind, name))])
 
     def move(self) -> None:
-        for body in LabAnswers(self.live).move_plans()["objects"][:1]:
+        for body in LabAnswers(self.live).move_plans().objects[:1]:
             self.live.move(
                 move_plan_from_wire(msgspec.convert(body, CustomResourceWire), Findings("MovePlan"))
             )

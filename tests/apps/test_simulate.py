@@ -194,34 +194,34 @@ HOLES = jobs((0, 50, 4), (0, 100, 4), (0, 100, 4), (0, 100, 1), (60, 10, 8), (61
 
 def test_jobs_wait_for_holes_and_the_bound_does_not() -> None:
     document = simulation_document(compared(plan(HOLES)))
-    bound, given_run = document["runs"]
-    assert bound["kind"] == "bound"
+    bound, given_run = document.runs
+    assert bound.kind == "bound"
     # 13 chips are in use, then 9: 7 are free and 8 are asked for.
-    assert bound["pending_seconds"]["mean"] == pytest.approx((40 + 39) / 6, abs=0.1)
-    assert given_run["started"] == 6
-    assert given_run["started_before_bound"] == 0
+    assert bound.pending_seconds.mean == pytest.approx((40 + 39) / 6, abs=0.1)
+    assert given_run.started == 6
+    assert given_run.started_before_bound == 0
 
 
 def test_a_head_that_is_blocked_although_enough_chips_are_free_is_counted() -> None:
     # Three jobs of 4 chips, of which the first ends: 4 and 4 are free, on two nodes.
     rows = jobs((0, 10, 4), (0, 100, 4), (0, 100, 4), (0, 10, 4), (20, 10, 8))
     document = simulation_document(compared(plan(rows, variants=(Variant("f", STRICT, "first-fit"),))))
-    run = document["runs"][1]
-    assert run["head_blocked_hours"] == pytest.approx(80 / 3600, abs=0.01)
-    assert run["idle_chip_hours_while_blocked"] == pytest.approx(8 * 80 / 3600, abs=0.1)
-    assert document["runs"][0]["head_blocked_hours"] == 0
+    run = document.runs[1]
+    assert run.head_blocked_hours == pytest.approx(80 / 3600, abs=0.01)
+    assert run.idle_chip_hours_while_blocked == pytest.approx(8 * 80 / 3600, abs=0.1)
+    assert document.runs[0].head_blocked_hours == 0
 
 
 def test_utilisation_counts_until_the_last_job_is_submitted() -> None:
     document = simulation_document(compared(plan(jobs((0, 100, 8), (50, 100, 8)))))
-    assert document["runs"][1]["utilization"] == 0.5
+    assert document.runs[1].utilization == 0.5
 
 
 def test_best_effort_lets_small_jobs_pass_and_strict_does_not() -> None:
     rows = jobs((0, 100, 8), (0, 100, 4), (10, 10, 16), (20, 10, 1))
     variants = (Variant("strict", STRICT), Variant("best-effort", DEFAULT))
     document = simulation_document(compared(plan(rows, variants=variants)))
-    waits = {run["name"]: run["sizes"][0]["pending_seconds"]["mean"] for run in document["runs"]}
+    waits = {run.name: run.sizes[0].pending_seconds.mean for run in document.runs}
     assert waits["best-effort"] == 0
     assert waits["strict"] == 90
 
@@ -231,8 +231,8 @@ def test_policies_place_every_job_and_use_no_chip_twice(policy: str) -> None:
     rows = tuple(generate(JobMix(jobs=40, median=HOUR // 6), 32, 0.9, "3"))
     wanted = plan(rows, nodes=4, variants=(Variant(policy, STRICT, policy),))
     document = simulation_document(compared(wanted))
-    assert document["runs"][1]["started"] == document["jobs"]
-    assert document["runs"][1]["started_before_bound"] == 0
+    assert document.runs[1].started == document.jobs
+    assert document.runs[1].started_before_bound == 0
     assert document == simulation_document(compared(wanted))
 
 
@@ -245,7 +245,7 @@ def test_policies_differ() -> None:
         Variant("random", STRICT, "random"),
     )
     document = simulation_document(compared(plan(rows, nodes=8, variants=variants)))
-    assert len({run["pending_seconds"]["mean"] for run in document["runs"]}) == 4
+    assert len({run.pending_seconds.mean for run in document.runs}) == 4
 
 
 @settings(max_examples=examples(25))
@@ -302,9 +302,15 @@ def test_a_move_costs_the_restart_and_keeps_what_was_done_M1() -> None:
     variants = [
         variant_from_text(STRICT, how) for how in ("first-fit", FREE_MOVES, f"{UNLIMITED},restart-cost=5")
     ]
-    runs = simulation_document(compared(plan(HALVES, variants=tuple(variants))))["runs"]
-    assert [run["sizes"][-1]["pending_seconds"]["mean"] for run in runs] == [0, 80, 0, 80]
-    assert runs[2]["moves"] == {"plans": 1, "failed_plans": 0, "jobs": 1, "chips": 4, "cost_chip_hours": 0}
+    runs = simulation_document(compared(plan(HALVES, variants=tuple(variants)))).runs
+    assert [run.sizes[-1].pending_seconds.mean for run in runs] == [0, 80, 0, 80]
+    assert msgspec.to_builtins(runs[2].moves) == {
+        "plans": 1,
+        "failed_plans": 0,
+        "jobs": 1,
+        "chips": 4,
+        "cost_chip_hours": 0,
+    }
 
 
 def test_a_moved_job_ends_later_by_its_restart_cost() -> None:
@@ -345,12 +351,12 @@ def test_equal_seeds_give_equal_results_with_faults() -> None:
     wanted = plan(rows, nodes=8, rates=rates, leaf_size=4, variants=(Variant("given", STRICT),))
     one = simulation_document(compared(wanted))
     assert one == simulation_document(compared(wanted))
-    run = one["runs"][1]
-    assert run["started"] == one["jobs"]
-    assert run["restarts"] > 0
-    assert run["lost_chip_hours"] > 0
+    run = one.runs[1]
+    assert run.started == one.jobs
+    assert run.restarts > 0
+    assert run.lost_chip_hours > 0
     other = simulation_document(compared(replace(wanted, seed="2")))
-    assert other["runs"][1] != run
+    assert other.runs[1] != run
 
 
 def test_faults_come_in_the_order_of_time_and_a_broken_piece_does_not_break_again() -> None:
@@ -399,9 +405,9 @@ def test_quantiles_are_values_of_jobs() -> None:
 def test_estimates_are_compared_with_the_starts() -> None:
     rows = jobs((0, 100, 16), (10, 50, 8), (20, 50, 8), (30, 10, 16))
     document = simulation_document(compared(plan(rows, known_durations=True)))
-    assert document["runs"][0]["estimates"] is None
-    found = document["runs"][1]["estimates"]
-    assert found == {
+    assert document.runs[0].estimates is None
+    found = document.runs[1].estimates
+    assert msgspec.to_builtins(found) == {
         "jobs": 3,
         "ranges": 3,
         "not_before": 0,
@@ -411,9 +417,9 @@ def test_estimates_are_compared_with_the_starts() -> None:
         "within_range_ratio": 1,
     }
     # Nothing is known of the first job, and so of no other.
-    unknown = simulation_document(compared(plan(rows)))["runs"][1]["estimates"]
+    unknown = simulation_document(compared(plan(rows))).runs[1].estimates
     assert unknown is not None
-    assert unknown["ranges"] == 0
+    assert unknown.ranges == 0
 
 
 def test_the_quality_of_estimates() -> None:
@@ -560,7 +566,7 @@ def test_the_command_prints_tables_of_80_columns_and_a_document_of_its_schema(tm
         assert text in ran.stdout
     ran = CliRunner().invoke(cli, ["simulate", str(path), "-o", "json"])
     document = msgspec.json.decode(ran.stdout, type=SimulationDocument)
-    assert [run["kind"] for run in document["runs"]] == ["bound", "configuration", "configuration", "policy"]
+    assert [run.kind for run in document.runs] == ["bound", "configuration", "configuration", "policy"]
 
 
 def test_options_describe_what_a_trace_does_not(tmp_path: Path) -> None:
@@ -620,7 +626,7 @@ def test_ctrl_c_prints_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_run_that_is_not_complete_is_compared_with_the_bound_of_the_same_jobs() -> None:
     found = compared(plan(jobs((0, 100, 16), (0, 50, 16), (0, 50, 16))))
     found.outcomes[1].starts[-1] = None
-    assert simulation_document(found)["runs"][1]["mean_over_bound"] == 1
+    assert simulation_document(found).runs[1].mean_over_bound == 1
 
 
 def test_a_page_that_cannot_be_written_takes_nothing_away(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def core() -> TestCore:
 def test_without_figures_everything_is_unknown() -> None:
     document = idle_document(core().scheduler.view, NOW)
     assert check_document(document) == "ringwise.io/idle/v1"
-    assert (document["chips"], document["idle_chips"], document["unknown_chips"]) == (16, 0, 16)
-    assert document["jobs"][0]["utilization_percent"] is None
+    assert (document.chips, document.idle_chips, document.unknown_chips) == (16, 0, 16)
+    assert document.jobs[0].utilization_percent is None
 
 
 def test_chips_below_the_limit_for_long_enough_are_idle() -> None:
@@ -46,20 +46,20 @@ def test_chips_below_the_limit_for_long_enough_are_idle() -> None:
             report("n2", utilization=tuple((chip, 1.0, HOUR) for chip in range(8))),
         ]
     )
-    (row,) = idle_document(made.scheduler.view, NOW)["jobs"]
-    assert (row["namespace"], row["name"], row["queue"]) == ("default", "runs", "default")
+    (row,) = idle_document(made.scheduler.view, NOW).jobs
+    assert (row.namespace, row.name, row.queue) == ("default", "runs", "default")
     # The last chip of the first node is measured for less than ten minutes.
-    assert (row["chips"], row["idle_chips"], row["unknown_chips"]) == (16, 9, 1)
-    assert row["utilization_percent"] == round((6 * 80 + 4.9 + 8) / 15, 1)
+    assert (row.chips, row.idle_chips, row.unknown_chips) == (16, 9, 1)
+    assert row.utilization_percent == round((6 * 80 + 4.9 + 8) / 15, 1)
 
 
 def test_the_user_is_told_as_accounting_tells_him() -> None:
     made = core()
     made.tell(replace(default_configuration(), settings=GUARDED))
     made.tell(gang("named", 1, 1, annotations={USER: "ana"}))
-    rows = {row["name"]: row for row in idle_document(made.scheduler.view, NOW)["jobs"]}
-    assert (rows["named"]["user"], rows["named"]["verified"]) == ("ana", True)
-    assert (rows["runs"]["user"], rows["runs"]["verified"]) == ("", False)
+    rows = {row.name: row for row in idle_document(made.scheduler.view, NOW).jobs}
+    assert (rows["named"].user, rows["named"].verified) == ("ana", True)
+    assert (rows["runs"].user, rows["runs"].verified) == ("", False)
 
 
 def test_jobs_with_idle_chips_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

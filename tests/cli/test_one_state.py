@@ -48,10 +48,10 @@ def test_lists_and_why_agree_about_every_example(paths: list[Path]) -> None:
         key = f"{row['namespace']}/{row['name']}"
         why, described = source.why(key), source.describe("job", key)
         state = "rejected" if row["state"] == "rejected" else STATES[row["phase"]]
-        assert why["state"] == state, key
+        assert why.state == state, key
         assert (described["phase"], told(described)) == (row["phase"], told(row)), key
         if state in ("pending", "rejected"):
-            assert told(row) == why["message"], key
+            assert told(row) == why.message, key
     waiting = {row["name"]: told(row) for row in source.top()["pending_jobs"]}
     assert waiting == {row["name"]: told(row) for row in rows if row["state"] in ("pending", "rejected")}
 
@@ -120,7 +120,7 @@ def test_a_fault_of_a_node_on_which_a_job_would_be_placed_does_not_affect_it() -
     # The network of a chip of it is faulty, which matters to gangs only.
     assert row["would_be_scheduled_on"] == ["node-12"]
     assert row["faults"] == []
-    assert source.why("default/whole-node")["faults"] == []
+    assert source.why("default/whole-node").faults == []
 
 
 def test_a_list_tries_a_bounded_number_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -45,9 +46,9 @@ LOG = [
 def test_placements_waits_and_fragmentation_are_summed() -> None:
     document = shadow_report(LOG)
     check_document(document)
-    assert (document["since"], document["until"]) == ("2026-01-31T10:00:00Z", "2026-01-31T12:00:00Z")
-    assert (document["pods"], document["unreadable"]) == (5, 2)
-    assert document["outcomes"] == {
+    assert (document.since, document.until) == ("2026-01-31T10:00:00Z", "2026-01-31T12:00:00Z")
+    assert (document.pods, document.unreadable) == (5, 2)
+    assert document.outcomes == {
         "same": 2,
         "other-chips": 0,
         "other-node": 2,
@@ -55,15 +56,15 @@ def test_placements_waits_and_fragmentation_are_summed() -> None:
         "only-ours": 0,
     }
     # A pod that only one of both placed is not among the waits; half a second is not a difference.
-    assert document["blocked_jobs"] == {
+    assert msgspec.to_builtins(document.blocked_jobs) == {
         "pods": 3,
         "shorter": 1,
         "longer": 1,
         "ours_seconds": 11.0,
         "theirs_seconds": 13.5,
     }
-    assert document["split_nodes"] == {"ours": 0, "theirs": 2}
-    assert [(row["message"], row["pods"], row["example"]) for row in document["differences"]] == [
+    assert document.split_nodes == {"ours": 0, "theirs": 2}
+    assert [(row.message, row.pods, row.example) for row in document.differences] == [
         ("score", 2, "team/b"),
         ("queue is over its limit", 1, "team/d"),
     ]
@@ -85,7 +86,7 @@ SAME = '{"event": "placed", "outcome": "same"'
 )
 def test_a_line_of_another_form_is_counted(text: str) -> None:
     document = shadow_report([text])
-    assert (document["pods"], document["unreadable"]) == (0, 1)
+    assert (document.pods, document.unreadable) == (0, 1)
 
 
 def test_the_command_prints_the_report(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import runpy
 from pathlib import Path
 
+import msgspec
 from click.testing import CliRunner
 
 from ringwise.cli.printers.topology import draw_switches
@@ -59,8 +60,14 @@ def test_drawing() -> None:
         "A train, . free, x not free, - no node of the cluster\n"
     )
     row = switch_rows(resolved, states, {"n2"}, jobs)[0]
-    assert (row["ip"], row["state"], row["healthy"], row["free_nodes"]) == ("10.0.0.1", "exclusive", True, 1)
-    assert row["nodes"][1] == {"node": "n2", "position": 1, "free": True, "faulty": False, "jobs": []}
+    assert (row.ip, row.state, row.healthy, row.free_nodes) == ("10.0.0.1", "exclusive", True, 1)
+    assert msgspec.to_builtins(row.nodes[1]) == {
+        "node": "n2",
+        "position": 1,
+        "free": True,
+        "faulty": False,
+        "jobs": [],
+    }
 
 
 ROOT = Path(__file__).parents[2]

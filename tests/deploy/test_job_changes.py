@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -96,7 +97,7 @@ def changed(
             said: dict[str, Any] | str
             try:
                 changes = JobChanges(client, "default", name, 30, clock)
-                said = dict(await changes.carry_out(wish, "by anna"))
+                said = msgspec.to_builtins(await changes.carry_out(wish, "by anna"))
             except (NotPossibleError, ApiError) as error:
                 said = str(error)
             found.append((said, api, clock))

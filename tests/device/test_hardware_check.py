@@ -41,12 +41,12 @@ def test_a_node_of_every_board_is_recognized(board: str) -> None:
     profile = CATALOG[board]
     rings = [list(ring) for ring in profile.rings]
     found = checked({**FAMILIES[family], "count": profile.chips_per_node, "links": rings})
-    assert found["problems"] == []
-    assert found["driver_links"] == (rings or None)
-    assert len(found["chips"]) == profile.chips_per_node
-    assert found["resource"] in profile.resources
+    assert found.problems == []
+    assert found.driver_links == (rings or None)
+    assert len(found.chips) == profile.chips_per_node
+    assert found.resource in profile.resources
     # A label selects one board; without a label, all boards with as many chips are named.
-    assert board in found["boards"] or found["accelerator_type"] not in ("", *profile.accelerator_types)
+    assert board in found.boards or found.accelerator_type not in ("", *profile.accelerator_types)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_node_of_every_board_is_recognized(board: str) -> None:
 )
 def test_the_board_follows_from_the_label(description: dict[str, Any], label: str, boards: list[str]) -> None:
     found = checked(description)
-    assert (found["accelerator_type"], found["boards"]) == (label, boards)
+    assert (found.accelerator_type, found.boards) == (label, boards)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_board_follows_from_the_label(description: dict[str, Any], label: st
     ],
 )
 def test_problems_are_named(more: dict[str, Any], problems: list[str]) -> None:
-    assert checked({"chip_name": "910B3", "board": 48, **more})["problems"] == problems
+    assert checked({"chip_name": "910B3", "board": 48, **more}).problems == problems
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_links_are_compared_with_the_rings_of_the_board(
     count: int, links: list[list[int]], problems: list[str]
 ) -> None:
     found = checked({"chip_name": "910B3", "board": 48, "count": count, "links": links})
-    assert found["boards"] == ["910b-x8"]
-    assert found["problems"] == problems
+    assert found.boards == ["910b-x8"]
+    assert found.problems == problems
 
 
 def test_the_command_prints_one_page_and_writes_a_report_without_addresses(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def fragmented(path: Path, settings: str = "", **small: str) -> Iterator[LiveLab
 
 def planned(live: LiveLab, job: str) -> tuple[MovePlan, dict[str, Any]]:
     """The plan for a job, and its object."""
-    (body,) = LabAnswers(live).move_plans(job)["objects"]
+    (body,) = LabAnswers(live).move_plans(job).objects
     found = Findings("MovePlan")
     plan = move_plan_from_wire(msgspec.convert(body, CustomResourceWire), found)
     assert found.errors == []

@@ -34,8 +34,8 @@ def asked(server: LabServer, manifest: str) -> tuple[str, ...]:
     objects.written = cluster.published_data(VOLCANO_SYSTEM, RECORD_CONFIG_MAPS)
     live = LiveCluster(objects, server.live.configuration)
     source = ClusterSource(direct("http://stand-in"), shipped_catalog(()), now=server.live.now, live=live)
-    (asked,) = source.place(read_bundle(["-"], stdin=manifest.encode()))["jobs"]
-    return placed["state"], submitted["state"], asked["state"]
+    (asked,) = source.place(read_bundle(["-"], stdin=manifest.encode())).jobs
+    return placed["state"], submitted["state"], asked.state
 
 
 def test_chips_that_are_reserved_for_a_job_that_waited_long_are_not_promised(tmp_path: Path) -> None:

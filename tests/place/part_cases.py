@@ -297,7 +297,7 @@ def answer(case: Plain, decide: Decide = Decide.ONE_CYCLE) -> Answer:
     commands = scheduler.handle(events_of(waiting), NOW, decide)
     candidates = next(
         (
-            {one["node"]: one for one in found}
+            {one.node: one for one in found}
             for key, found in observer.of.items()
             if key.endswith(("train", "new-0"))
         ),

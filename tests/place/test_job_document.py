@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_type_hints
 
+import msgspec
 import pytest
+from msgspec import UNSET
 
 from ringwise.apps.lab.lab import LabSettings
 from ringwise.scheduler.explain.why import explain
@@ -42,8 +44,8 @@ def test_annotations_of_blocks_that_are_not_numbers_count_as_missing(written: st
     notes = dict.fromkeys((SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK), written)
     running_pod = pod("train", 8, on="n1", holds=range(8), annotations=notes)
     view = scheduler_told(node("n1"), report("n1", range(8), superpod=0), running_pod).view
-    (superpod,) = topology_document(view, NOW)["superpods"]
-    assert (superpod["blocks"], superpod["busy"]) == ([], ["n1"])
+    (superpod,) = topology_document(view, NOW).superpods
+    assert (superpod.blocks, superpod.busy) == ([], ["n1"])
     rows = DashboardRows(view, Changes())
     while not rows.fill(100):
         pass
@@ -53,9 +55,9 @@ def test_annotations_of_blocks_that_are_not_numbers_count_as_missing(written: st
     (train,) = view.jobs.values()
     (location,) = explain(view, train, NOW).locations
     assert (location.superpod, location.block) == (None, None)
-    answer = job_answer(view, train, {}, set(), {}, {})
+    answer = job_answer(view, train, {}, {}, {})
     (placed,) = answer.pods
-    assert (placed.superpod, placed.logical_superpod, placed.logical_rack) == (None, None, None)
+    assert (placed.superpod, placed.logical_superpod, placed.logical_rack) == (None, None, UNSET)
 
 
 def test_blocks_of_jobs_with_the_same_name_in_two_namespaces_are_listed_each_for_itself() -> None:
@@ -73,8 +75,8 @@ def test_blocks_of_jobs_with_the_same_name_in_two_namespaces_are_listed_each_for
     ]
     reports = [report(name, range(8), superpod=0) for name in ("n1", "n2")]
     view = scheduler_told(node("n1"), node("n2"), *reports, *pods).view
-    (superpod,) = topology_document(view, NOW)["superpods"]
-    assert superpod["blocks"] == [
+    (superpod,) = topology_document(view, NOW).superpods
+    assert msgspec.to_builtins(superpod.blocks) == [
         {"job": "a/train", "block": 0, "nodes": ["n1"]},
         {"job": "b/train", "block": 0, "nodes": ["n2"]},
     ]
@@ -103,8 +105,8 @@ def test_the_blocks_of_a_running_job_are_in_the_order_of_their_numbers() -> None
 
 def test_every_field_of_place_is_in_the_document_of_a_job() -> None:
     # `pods` is a number there; the pods are in `pod_details`.
-    assert {*get_type_hints(PlacedJobFields)} - {*get_type_hints(JobDocument)} == set()
-    assert {*get_type_hints(PlacedPodFields)} - {*get_type_hints(JobPodFields)} == OF_PLACE_ALONE
+    assert {*PlacedJobFields.__struct_encode_fields__} - {*get_type_hints(JobDocument)} == set()
+    assert {*PlacedPodFields.__struct_encode_fields__} - {*get_type_hints(JobPodFields)} == OF_PLACE_ALONE
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,6 @@ def test_sums_of_fractions_are_exact_across_leaders_and_days() -> None:
     wanted += sum(part * (now - since) for part, since in open_pods.values())
     period = ReportPeriod(DAY, "2033-05-25")
     report = report_document(sorted(documents.items()), period, "queue", now * SECOND)
-    (total,) = report["totals"]
-    assert total["allocated_chip_hours"] == round(float(wanted / 3600), 4)
-    assert report["has_chip_fractions"]
+    (total,) = report.totals
+    assert total.allocated_chip_hours == round(float(wanted / 3600), 4)
+    assert report.has_chip_fractions

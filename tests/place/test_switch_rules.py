@@ -394,5 +394,5 @@ def test_S8_the_plan_names_the_states_that_are_drawn(pods: int, labels: dict[str
     answer = answered([*leaves(4, 4), train(pods, labels)], V1)
     (job,) = answer.jobs
     used = {pod.switch for pod in job.pods}
-    assert {one["state"] for one in answer.switches or () if one["ip"] in used} == {after}
+    assert {one.state for one in answer.switches or () if one.ip in used} == {after}
     assert [line.rpartition("; then ")[2] for line in job.plan] == [after] * len(used)

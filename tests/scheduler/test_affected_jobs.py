@@ -35,7 +35,7 @@ def hurt(view: SchedulerView) -> dict[str, list[str]]:
     document = faults_document(view, NOW)
     assert check_document(document) == "ringwise.io/faults/v1"
     listed: dict[str, set[str]] = {}
-    for fault in document["faults"]:
+    for fault in document.faults:
         for job in fault["affected_jobs"]:
             listed.setdefault(job.removeprefix("default/"), set()).add(fault["message"])
     gone = " deleted"

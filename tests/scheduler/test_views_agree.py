@@ -222,18 +222,16 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
     cut_off = {f"n{number}" for number, kinds in enumerate(drawn) if "broken switch" in kinds}
     faulty = {one["name"] for one in documents if one["chips"][0]["marks"]["faulty"]} | cut_off
     topology = topology_document(view, NOW)
-    assert topology["switches"] is not None
-    seats = [seat for switch in topology["switches"] for seat in switch["nodes"]]
-    assert {seat["node"] for seat in seats} == by_name.keys()
-    assert {seat["node"] for seat in seats if seat["free"]} == free
-    assert {seat["node"] for seat in seats if seat["faulty"]} == faulty
-    assert [switch["faulty"] for switch in topology["switches"]] == [cut_off == by_name.keys()]
-    assert sum(switch["free_nodes"] for switch in topology["switches"]) == len(free)
-    superpods = topology["superpods"]
-    assert {name for one in superpods for name in one["free"]} == free
-    assert sum(one["free_nodes"] + one["busy_nodes"] + one["unusable_nodes"] for one in superpods) == len(
-        nodes
-    )
+    assert topology.switches is not None
+    seats = [seat for switch in topology.switches for seat in switch.nodes]
+    assert {seat.node for seat in seats} == by_name.keys()
+    assert {seat.node for seat in seats if seat.free} == free
+    assert {seat.node for seat in seats if seat.faulty} == faulty
+    assert [switch.faulty for switch in topology.switches] == [cut_off == by_name.keys()]
+    assert sum(switch.free_nodes for switch in topology.switches) == len(free)
+    superpods = topology.superpods
+    assert {name for one in superpods for name in one.free} == free
+    assert sum(one.free_nodes + one.busy_nodes + one.unusable_nodes for one in superpods) == len(nodes)
 
     # Dashboard: rows, totals, samples, the page of a node.
     shown = DashboardRows(view, Changes())

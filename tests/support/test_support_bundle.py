@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ringwise.apps.journal.format import JournalWriter, open_journal
@@ -225,7 +226,7 @@ def _answers(bundle: Bundle) -> tuple[Any, SchedulerView]:
 
 def _spelled(document: Any) -> Any:
     """Without guesses at what was meant: names that are spelled alike have pseudonyms that are not."""
-    text = re.sub(r"; did you mean [^\"?]*\?", "", json.dumps(document))
+    text = re.sub(r"; did you mean [^\"?]*\?", "", json.dumps(msgspec.to_builtins(document)))
     return json.loads(re.sub(r'"nearest": "[^"]*"', '"nearest": ""', text))
 
 
@@ -269,7 +270,9 @@ def _bundle_of(folder: Path, bundle: Bundle, **more: Any) -> tuple[Path, _Mappin
     path, mapping = folder / "bundle.tar.gz", folder / "mapping.json"
     configuration = bundle.configured or default_configuration()
     lines = lines_of(bundle, configuration, bundle.newest_timestamp)
-    document = write_bundle(path, Contents("files", lines, **more), CATALOG, mapping=mapping)
+    document = msgspec.to_builtins(
+        write_bundle(path, Contents("files", lines, **more), CATALOG, mapping=mapping)
+    )
     return path, _Mapping(json.loads(mapping.read_bytes())), document
 
 
@@ -574,7 +577,7 @@ def test_kept_names_give_the_very_same_answers(tmp_path: Path) -> None:
     path = tmp_path / "bundle.tar.gz"
     lines = lines_of(bundle, default_configuration(), bundle.newest_timestamp)
     document = write_bundle(path, Contents("files", lines), CATALOG, keep_names=True)
-    assert document["names"] == "kept"
+    assert document.names == "kept"
     assert _answers(read_support_bundle(path))[0] == _answers(_read(_Cluster(3).text))[0]
 
 

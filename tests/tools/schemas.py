@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
+import msgspec
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
@@ -30,6 +31,7 @@ def _validator(schema: str) -> Draft202012Validator:
 
 def check_document(document: Any) -> str:
     """The schema of the document. Raises where it has none or breaks it."""
+    document = msgspec.to_builtins(document)
     schema = document.get("schema")
     if schema is None:
         # Kubernetes objects say in their own way what they are.

@@ -108,16 +108,16 @@ def bench(
         from ringwise.cli.printers.tables import Column, Table
 
         console = stdout_console()
-        print_lines(console, f"bench {name}, {document['duration_seconds']} s, {document['machine']['cpu']}")
+        print_lines(console, f"bench {name}, {document.duration_seconds} s, {document.machine.cpu}")
         columns = [Column("figure", wraps=True), Column("value", right=True), Column("unit"), Column("holds")]
         table = Table(columns, note="goal")
-        for row in document["results"]:
-            holds = {True: "yes", False: "NO", None: ""}[row["goal_met"]]
-            table.add(row["name"], f"{row['value']:,g}", row["unit"], holds, note=row["goal"] or "")
+        for row in document.results:
+            holds = {True: "yes", False: "NO", None: ""}[row.goal_met]
+            table.add(row.name, f"{row.value:,g}", row.unit, holds, note=row.goal or "")
         table.print(console)
     else:
         print_document(document, output)
-    if code is ExitCode.OK and any(row["goal_met"] is False for row in document["results"]):
+    if code is ExitCode.OK and any(row.goal_met is False for row in document.results):
         code = ExitCode.FAILED
     if code is not ExitCode.OK:
         raise click.exceptions.Exit(code)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from ringwise import __version__
 from ringwise.records import dataclass
-from ringwise.views.documents.reference import BenchDocument, MachineFields
+from ringwise.views.documents.reference import BenchDocument, FigureFields, MachineFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +91,19 @@ def bench_document(
     name: str, machine: MachineFields, seconds: float, results: Iterable[Figure]
 ) -> BenchDocument:
     """What `ringwise bench -o json` prints."""
-    return {
-        "schema": "ringwise.io/bench/v1",
-        "bench": name,
-        "version": __version__,
-        "machine": machine,
-        "duration_seconds": round(seconds, 1),
-        "results": [
-            {
-                "name": result.name,
-                "value": round(result.value, 3),
-                "unit": result.unit,
-                "goal": result.goal,
-                "goal_met": result.holds,
-            }
-            for result in results
+    return BenchDocument(
+        bench=name,
+        version=__version__,
+        machine=machine,
+        duration_seconds=round(seconds, 1),
+        results=[
+            FigureFields.of(result, value=round(result.value, 3), goal_met=result.holds) for result in results
         ],
-    }
+    )
 
 
 def machine() -> MachineFields:
-    return {"cpu": _cpu_name(), "cores": os.cpu_count(), "python": sys.version.split()[0]}
+    return MachineFields(cpu=_cpu_name(), cores=os.cpu_count(), python=sys.version.split()[0])
 
 
 def _cpu_name() -> str:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from ringwise.records import dataclass
 
 
@@ -57,4 +59,4 @@ def place(objects: Sequence[Mapping[str, Any]] | str | bytes, configuration: str
     answer = decide(bundle, used, shipped_catalog(()))
     if answer.errors:
         raise ValueError("\n".join(str(error) for error in answer.errors))
-    return Answer(place_document(answer), (*used.warnings, *bundle.notes))
+    return Answer(msgspec.to_builtins(place_document(answer)), (*used.warnings, *bundle.notes))

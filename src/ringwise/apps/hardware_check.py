@@ -51,23 +51,22 @@ async def check_hardware(driver: Driver, catalog: BoardCatalog) -> HardwareCheck
     if poll.switch_faults:
         problems.append(f"the interconnect of the node reports {len(poll.switch_faults)} alarms")
     first = lead(chips)
-    return {
-        "schema": "ringwise.io/hardware-check/v1",
-        "ringwise": __version__,
-        "driver": driver.kind,
-        "driver_version": await poll.version(),
-        "card_type": card,
-        "resource": resource_of(card),
-        "board_ids": sorted({f"{chip.board:#x}" for chip in chips}),
-        "products": sorted({chip.product for chip in chips if chip.product}),
-        "superpod": first.superpod >= 0,
-        "accelerator_type": label,
-        "boards": [board.name for board in boards],
-        "links": _links(boards[0]) if len(boards) == 1 else "",
-        "driver_links": groups,
-        "chips": rows,
-        "problems": problems,
-    }
+    return HardwareCheckDocument(
+        ringwise=__version__,
+        driver=driver.kind,
+        driver_version=await poll.version(),
+        card_type=card,
+        resource=resource_of(card),
+        board_ids=sorted({f"{chip.board:#x}" for chip in chips}),
+        products=sorted({chip.product for chip in chips if chip.product}),
+        superpod=first.superpod >= 0,
+        accelerator_type=label,
+        boards=[board.name for board in boards],
+        links=_links(boards[0]) if len(boards) == 1 else "",
+        driver_links=groups,
+        chips=rows,
+        problems=problems,
+    )
 
 
 def matching_boards(catalog: BoardCatalog, resource: str, label: str, count: int) -> list[Board]:
@@ -80,30 +79,30 @@ def matching_boards(catalog: BoardCatalog, resource: str, label: str, count: int
 def _row(chip: Chip, seen: Poll, reading: Readings | None, faults: FaultConfiguration) -> CheckedChipFields:
     codes = seen.codes.get(chip.physical)
     network = seen.network.get(chip.physical)
-    return {
-        "id": chip.physical,
-        "name": chip.chip_name,
-        "answers": codes is not None,
-        "faults": {faults.written(code): faults.level_of(code) for code in codes or ()},
-        "network": "unknown" if network is None else "up" if network else "down",
-        "memory_megabytes": chip.memory,
-        "memory_used_megabytes": reading.memory_used if reading else None,
-        "ai_cores": chip.ai_cores,
-        "sharing": chip.sharing,
-    }
+    return CheckedChipFields(
+        id=chip.physical,
+        name=chip.chip_name,
+        answers=codes is not None,
+        faults={faults.written(code): faults.level_of(code) for code in codes or ()},
+        network="unknown" if network is None else "up" if network else "down",
+        memory_megabytes=chip.memory,
+        memory_used_megabytes=reading.memory_used if reading else None,
+        ai_cores=chip.ai_cores,
+        sharing=chip.sharing,
+    )
 
 
 def _chip_problems(rows: Sequence[CheckedChipFields]) -> list[str]:
     result = []
     for row in rows:
-        if not row["answers"]:
-            result.append(f"chip {row['id']}: the driver does not report its faults")
-        for code, level in row["faults"].items():
+        if not row.answers:
+            result.append(f"chip {row.id}: the driver does not report its faults")
+        for code, level in row.faults.items():
             if not is_harmless(level):
-                result.append(f"chip {row['id']}: fault {code} ({level})")
-        if row["network"] == "down":
-            result.append(f"chip {row['id']}: the network port is down")
-    sizes = Counter((row["name"], row["memory_megabytes"], row["ai_cores"], row["sharing"]) for row in rows)
+                result.append(f"chip {row.id}: fault {code} ({level})")
+        if row.network == "down":
+            result.append(f"chip {row.id}: the network port is down")
+    sizes = Counter((row.name, row.memory_megabytes, row.ai_cores, row.sharing) for row in rows)
     if len(sizes) > 1:
         result.append("the chips differ in model, memory, number of AI cores or sharing mode")
     return result

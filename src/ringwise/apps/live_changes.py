@@ -123,7 +123,7 @@ def _submit(access: Access, _action: str, request: Submission) -> SubmitDocument
         return rows
 
     rows = run(access, write)
-    return SubmitDocument(schema="ringwise.io/submit/v1", dry_run=request.dry_run, objects=rows, jobs=[])
+    return SubmitDocument(dry_run=request.dry_run, objects=rows, jobs=[])
 
 
 async def _put(client: Client, one: Any, *, dry_run: bool = False) -> SubmittedFields:
@@ -167,7 +167,7 @@ def _delete(access: Access, _action: str, request: DeleteRequest) -> DeleteDocum
             if await client.delete(by_name[kind], None, name)
         ]
 
-    return DeleteDocument(schema="ringwise.io/delete/v1", deleted=run(access, change))
+    return DeleteDocument(deleted=run(access, change))
 
 
 async def _names(client: Client, resource: Resource) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loaded_cluster import input_events
@@ -30,6 +30,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.state.volumes import PersistentVolumeClaim
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import NodeId
+from ringwise.views.documents.place import CandidateFields
 from ringwise.views.place import (
     PlaceAnswer,
     assigned_chips,
@@ -40,9 +41,6 @@ from ringwise.views.place import (
     placed_switches,
 )
 from ringwise.wellknown import SCHEDULER_NAMES
-
-if TYPE_CHECKING:
-    from ringwise.views.documents.place import CandidateFields
 
 #: Nodes that refuse for these reasons are not candidates.
 UNASKED = frozenset({NODE_CORDONED.code, SELECTOR_MISMATCH.code, UNTOLERATED_TAINT.code})
@@ -76,7 +74,6 @@ def place(
     commands = scheduler.handle([*facts, *events], now, Decide.ONE_CYCLE)
     view = scheduler.view
     answers = {command.uid: command for command in commands if isinstance(command, Bind)}
-    bound = {event.pod.uid for event in (*facts, *events) if isinstance(event, ev.PodSeen) and event.pod.node}
     candidates = observer.of if observer is not None else {}
     listed = [
         job
@@ -86,7 +83,7 @@ def place(
         if is_listed(view, job, answers, everything) and (only is None or (job.namespace, job.name) in only)
     ]
     present = reasons_now(view, [job for job in listed if is_waiting(view, job, answers)], now)
-    jobs = [job_answer(view, job, answers, bound, candidates, present.of) for job in listed]
+    jobs = [job_answer(view, job, answers, candidates, present.of) for job in listed]
     return PlaceAnswer(
         jobs,
         placed_switches(view),
@@ -184,12 +181,12 @@ class _Candidates:
                 reason = first_reason(filters, node) or outside.get(node)
                 score = score if reason is None else None
             rows.append(
-                {
-                    "node": session.state.names[node],
-                    "accepted": reason is None,
-                    "score": score,
-                    "reason": None if reason is None else reason.as_json(),
-                }
+                CandidateFields(
+                    node=session.state.names[node],
+                    accepted=reason is None,
+                    score=score,
+                    reason=None if reason is None else reason.as_json(),
+                )
             )
         self.of[job.key] = rows
 

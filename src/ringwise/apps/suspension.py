@@ -119,16 +119,15 @@ def _changed_spec(job: VcJob, request: JobChangeRequest) -> PlannedChange:
 def job_change_document(
     namespace: str, name: str, kind: str, action: str, change: PlannedChange
 ) -> JobChangeDocument:
-    return {
-        "schema": "ringwise.io/job-change/v1",
-        "namespace": namespace,
-        "name": name,
-        "kind": kind,
-        "action": action,
-        "queue": change.spec.get("queue"),
-        "priority_class": change.spec.get("priorityClassName"),
-        "message": change.text,
-    }
+    return JobChangeDocument(
+        namespace=namespace,
+        name=name,
+        kind=kind,
+        action=action,
+        queue=change.spec.get("queue"),
+        priority_class=change.spec.get("priorityClassName"),
+        message=change.text,
+    )
 
 
 def check_queue(queue: str, names: Collection[str], state: str, children: int) -> None:

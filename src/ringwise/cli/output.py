@@ -105,17 +105,15 @@ def print_document(document: Any, output: str) -> None:
 
 def document_text(document: Any, output: str) -> str:
     """Equal documents are equal bytes."""
-    if not isinstance(document, dict):
-        import msgspec
+    import msgspec
 
-        document = msgspec.to_builtins(document)
     if output == "json":
-        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(document, indent=2, ensure_ascii=False, default=msgspec.to_builtins) + "\n"
     import yaml
 
     # Rows may share equal parts: YAML would name the first and refer to it from the others.
     whole = type("Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda self, data: True})
-    return str(yaml.dump(document, Dumper=whole, sort_keys=False, allow_unicode=True))
+    return str(yaml.dump(msgspec.to_builtins(document), Dumper=whole, sort_keys=False, allow_unicode=True))
 
 
 def stdout_console() -> Console:

@@ -12,13 +12,7 @@ def node_change(
     node: str, action: str, leaving: Sequence[str] = (), at: str | None = None
 ) -> NodeChangeDocument:
     evicted = list(leaving)
-    return {
-        "schema": "ringwise.io/node-change/v1",
-        "node": node,
-        "action": action,
-        "evicted_pods": evicted,
-        "start": at,
-    }
+    return NodeChangeDocument(node=node, action=action, evicted_pods=evicted, start=at)
 
 
 def reservation_change(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringwise.durations import SECOND
 from ringwise.messages.move_plan import WAITING, WAITS_FOR_APPROVAL, MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.live_plan import PlanState
 from ringwise.scheduler.view import SchedulerView
-
-if TYPE_CHECKING:
-    from ringwise.views.documents.maintenance import (
-        DefragPlanDocument,
-        ListedMovePlanFields,
-        MovePlanFields,
-        NoMovePlanFields,
-        PlannedMoveFields,
-    )
+from ringwise.views.documents.maintenance import (
+    DefragPlanDocument,
+    ListedMovePlanFields,
+    MovePlanFields,
+    NoMovePlanFields,
+    PlannedMoveFields,
+    PlannedPodFields,
+    PlannedReservationFields,
+)
 
 
 def defrag_plan_document(
@@ -29,15 +29,12 @@ def defrag_plan_document(
     omitted: Sequence[str] = (),
 ) -> DefragPlanDocument:
     """What `ringwise defrag --plan -o json` prints."""
-    document: DefragPlanDocument = {
-        "schema": "ringwise.io/defrag-plan/v1",
-        "now": now,
-        "plans": [_plan(view, plan) for plan in plans],
-        "without_plan": [_without(view, key, reason) for key, reason in without.items()],
-    }
-    if omitted:
-        document["omitted"] = list(omitted)
-    return document
+    return DefragPlanDocument(
+        now=now,
+        plans=[_plan(view, plan) for plan in plans],
+        without_plan=[_without(view, key, reason) for key, reason in without.items()],
+        omitted=list(omitted),
+    )
 
 
 def move_plan_documents(view: SchedulerView) -> list[ListedMovePlanFields]:
@@ -81,39 +78,40 @@ def _names(view: SchedulerView, key: str) -> tuple[str, str]:
 
 def _plan(view: SchedulerView, plan: MovePlan) -> MovePlanFields:
     namespace, name = _names(view, plan.job)
-    return {
-        "id": plan.id,
-        "namespace": namespace,
-        "name": name,
-        "chips": sum(len(pod.chips) for pod in plan.room),
-        "moved_jobs": len(plan.moved_jobs),
-        "moved_chips": plan.moved_chips,
-        "cost_chip_seconds": plan.cost / SECOND,
-        "moves": [_move(view, move) for move in plan.moves],
-        "reservation": [
-            {"name": _pod_name(pod), "node": pod.node, "chips": list(pod.chips)} for pod in plan.room
+    return MovePlanFields(
+        id=plan.id,
+        namespace=namespace,
+        name=name,
+        chips=sum(len(pod.chips) for pod in plan.room),
+        moved_jobs=len(plan.moved_jobs),
+        moved_chips=plan.moved_chips,
+        cost_chip_seconds=plan.cost / SECOND,
+        moves=[_move(view, move) for move in plan.moves],
+        reservation=[
+            PlannedReservationFields(name=_pod_name(pod), node=pod.node, chips=list(pod.chips))
+            for pod in plan.room
         ],
-    }
+    )
 
 
 def _move(view: SchedulerView, move: PlannedMove) -> PlannedMoveFields:
     namespace, name = _names(view, move.job)
-    return {
-        "namespace": namespace,
-        "name": name,
-        "chips": sum(len(pod.chips) for pod in move.pods),
-        "cost_chip_seconds": move.cost / SECOND,
-        "pods": [
-            {
-                "name": _pod_name(new),
-                "from": old.node,
-                "from_chips": list(old.chips),
-                "to": new.node,
-                "chips": list(new.chips),
-            }
+    return PlannedMoveFields(
+        namespace=namespace,
+        name=name,
+        chips=sum(len(pod.chips) for pod in move.pods),
+        cost_chip_seconds=move.cost / SECOND,
+        pods=[
+            PlannedPodFields(
+                name=_pod_name(new),
+                source=old.node,
+                from_chips=list(old.chips),
+                to=new.node,
+                chips=list(new.chips),
+            )
             for new, old in zip(move.pods, move.old, strict=True)
         ],
-    }
+    )
 
 
 def _pod_name(pod: PlannedPod) -> str:
@@ -122,4 +120,4 @@ def _pod_name(pod: PlannedPod) -> str:
 
 def _without(view: SchedulerView, key: str, reason: Reason) -> NoMovePlanFields:
     namespace, name = _names(view, key)
-    return {"namespace": namespace, "name": name, "reason": reason.as_json()}
+    return NoMovePlanFields(namespace=namespace, name=name, reason=reason.as_json())

@@ -3,88 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from ringwise.scheduler.explain.capacity_shapes import BoardCapacity
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView, expected_start_fields
-from ringwise.views.documents.explain import BoardCapacityFields, CapacityDocument
+from ringwise.views.documents.explain import (
+    BoardCapacityFields,
+    CapacityDocument,
+    ClosestNodeFields,
+    FixFields,
+    PodLocationFields,
+    QueuePositionFields,
+    WhyDocument,
+)
+from ringwise.views.documents.topology import PicturesFields
 from ringwise.views.pictures import WHY_PODS, first_and_last, node_chips
 from ringwise.views.topology import superpod_documents, switch_documents
-
-if TYPE_CHECKING:
-    from ringwise.views.documents.explain import PodLocationFields, WhyDocument
-    from ringwise.views.documents.topology import PicturesFields
 
 
 def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
     """What `ringwise why -o json` prints."""
     job, refusals, start = explanation.job, explanation.refusals, explanation.start
-    document: WhyDocument = {
-        "schema": "ringwise.io/why/v1",
-        "now": now,
-        "namespace": job.namespace,
-        "name": job.name,
-        "class": job.policy.switch_class if job.policy is not None else None,
-        "board": job.policy.board.name if job.policy is not None else None,
-        "board_reason": explanation.board,
-        "state": explanation.outcome.value,
-        "message": explanation.sentence,
-        "faults": list(explanation.faults),
-        "reason": None if explanation.reason is None else explanation.reason.as_json(),
-        "rejected_nodes": None if refusals is None else refusals.counts,
-        "rejection_examples": None
+    return WhyDocument(
+        now=now,
+        namespace=job.namespace,
+        name=job.name,
+        job_class=job.policy.switch_class if job.policy is not None else None,
+        board=job.policy.board.name if job.policy is not None else None,
+        board_reason=explanation.board,
+        state=explanation.outcome.value,
+        message=explanation.sentence,
+        faults=list(explanation.faults),
+        reason=None if explanation.reason is None else explanation.reason.as_json(),
+        rejected_nodes=None if refusals is None else refusals.counts,
+        rejection_examples=None
         if refusals is None
         else {code: refusals.examples[code] for code in refusals.counts},
-        "checked_pod": None if refusals is None else refusals.pod,
-        "fitting_nodes": None if refusals is None else refusals.fits,
-        "closest_nodes": [
-            {
-                "node": miss.node,
-                "missing_chips": miss.missing,
-                "message": miss.text,
-                "code": miss.reason.code,
-            }
+        checked_pod=None if refusals is None else refusals.pod,
+        fitting_nodes=None if refusals is None else refusals.fits,
+        closest_nodes=[
+            ClosestNodeFields(
+                node=miss.node, missing_chips=miss.missing, message=miss.text, code=miss.reason.code
+            )
             for miss in explanation.misses
         ],
-        "queue": {
-            "name": job.queue,
-            "position": explanation.position,
-            "pending": explanation.waiting,
-            "jobs_ahead": list(explanation.ahead),
-        },
-        "reserved_chips": explanation.reserved_chips,
-        "expected_start": None if start is None else expected_start_fields(start, now),
-        "fixes": [
-            {"kind": fix.kind, "message": fix.text, "conflicting_jobs": fix.contested}
+        queue=QueuePositionFields(
+            name=job.queue,
+            position=explanation.position,
+            pending=explanation.waiting,
+            jobs_ahead=list(explanation.ahead),
+        ),
+        reserved_chips=explanation.reserved_chips,
+        expected_start=None if start is None else expected_start_fields(start, now),
+        fixes=[
+            FixFields(kind=fix.kind, message=fix.text, conflicting_jobs=fix.contested)
             for fix in explanation.fixes
         ],
-        "pods": [_location(location) for location in explanation.locations],
-        "plan": list(explanation.plan),
-    }
-    if explanation.notes:
-        document["notes"] = list(explanation.notes)
-    if explanation.omitted:
-        document["omitted"] = list(explanation.omitted)
-    return document
+        pods=[_location(location) for location in explanation.locations],
+        plan=list(explanation.plan),
+        notes=list(explanation.notes),
+        omitted=list(explanation.omitted),
+    )
 
 
 def explanation_pictures(explanation: Explanation, view: SchedulerView, now: int) -> PicturesFields:
     """What the drawing of an explanation shows beside its document."""
     policy, locations = explanation.job.policy, explanation.locations
-    pictures: PicturesFields = {"nodes": [], "switches": None, "superpods": None}
+    pictures: PicturesFields = PicturesFields(nodes=[], switches=None, superpods=None)
     if policy is None:
         return pictures
     shown = [location.node for location in first_and_last(locations, WHY_PODS)]
     for name in dict.fromkeys([*(miss.node for miss in explanation.misses), *filter(None, shown)]):
         chips = node_chips(view, now, name, policy.resource, policy.board)
         if chips is not None:
-            pictures["nodes"].append(chips)
+            pictures.nodes.append(chips)
     if policy.switch_class is not None:
-        pictures["switches"] = switch_documents(view, now)
+        pictures.switches = switch_documents(view, now)
     if policy.block_nodes is not None:
-        pictures["superpods"] = superpod_documents(view, now)
+        pictures.superpods = superpod_documents(view, now)
     return pictures
 
 
@@ -109,47 +108,43 @@ def document_without_gang(view: JobView, now: int) -> WhyDocument:
 
     It is over or suspended, or its controller has created nothing for it yet.
     """
-    return {
-        "schema": "ringwise.io/why/v1",
-        "now": now,
-        "namespace": view.namespace,
-        "name": view.name,
-        "class": None,
-        "board": None,
-        "board_reason": None,
-        "state": view.state.value,
-        "message": ended_sentence(view) if view.reason is None else view.reason.message,
-        "faults": [],
-        "reason": None if view.reason is None else view.reason.as_json(),
-        "rejected_nodes": None,
-        "rejection_examples": None,
-        "checked_pod": None,
-        "fitting_nodes": None,
-        "closest_nodes": [],
-        "queue": {"name": view.queue, "position": None, "pending": 0, "jobs_ahead": []},
-        "reserved_chips": 0,
-        "expected_start": None,
-        "fixes": [],
-        "pods": [],
-        "plan": [],
-    }
+    return WhyDocument(
+        now=now,
+        namespace=view.namespace,
+        name=view.name,
+        job_class=None,
+        board=None,
+        board_reason=None,
+        state=view.state.value,
+        message=ended_sentence(view) if view.reason is None else view.reason.message,
+        faults=[],
+        reason=None if view.reason is None else view.reason.as_json(),
+        rejected_nodes=None,
+        rejection_examples=None,
+        checked_pod=None,
+        fitting_nodes=None,
+        closest_nodes=[],
+        queue=QueuePositionFields(name=view.queue, position=None, pending=0, jobs_ahead=[]),
+        reserved_chips=0,
+        expected_start=None,
+        fixes=[],
+        pods=[],
+        plan=[],
+    )
 
 
 def _location(location: PodLocation) -> PodLocationFields:
-    document: PodLocationFields = {
-        "name": location.pod,
-        "rank": location.rank,
-        "node": location.node if location.bound else None,
-        "chips": list(location.chips),
-        "switch": location.switch,
-        "superpod": location.superpod,
-        "block": location.block,
-    }
-    if location.rack is not None:
-        document["rack"] = location.rack
-    if location.node is not None and not location.bound:
-        document["would_be_scheduled_on"] = location.node
-    return document
+    return PodLocationFields(
+        name=location.pod,
+        rank=location.rank,
+        node=location.node if location.bound else None,
+        chips=list(location.chips),
+        switch=location.switch,
+        superpod=location.superpod,
+        block=location.block,
+        rack=UNSET if location.rack is None else location.rack,
+        would_be_scheduled_on="" if location.bound else location.node or "",
+    )
 
 
 def capacity_document(counted: Iterable[BoardCapacity]) -> CapacityDocument:

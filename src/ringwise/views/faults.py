@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ringwise.scheduler.affected_jobs import AffectedJobs, JobFault
 from ringwise.scheduler.view import SchedulerView
+from ringwise.views.documents.maintenance import FaultsDocument
 
 if TYPE_CHECKING:
     from ringwise.views.documents.cluster import JobFaultFields
-    from ringwise.views.documents.maintenance import FaultsDocument
 
 
 def job_fault_fields(job_fault: JobFault) -> JobFaultFields:
@@ -28,8 +28,6 @@ def job_fault_fields(job_fault: JobFault) -> JobFaultFields:
 def faults_document(view: SchedulerView, now: int) -> FaultsDocument:
     """What `ringwise fault list -o json` prints."""
     faults = AffectedJobs(view).all()
-    return {
-        "schema": "ringwise.io/faults/v1",
-        "now": now,
-        "faults": [{**job_fault_fields(job_fault), "affected_jobs": jobs} for job_fault, jobs in faults],
-    }
+    return FaultsDocument(
+        now=now, faults=[{**job_fault_fields(job_fault), "affected_jobs": jobs} for job_fault, jobs in faults]
+    )

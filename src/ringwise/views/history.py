@@ -37,19 +37,18 @@ def history_document(history: JobHistory, until: int, notes: Iterable[str] = ())
     reasons = [entry.code for entry in history.entries if entry.kind == WAITS]
     # What waits now counts until now.
     waits = 0 if history.waiting_since is None else max(0, until - history.waiting_since)
-    return {
-        "schema": "ringwise.io/history/v1",
-        "namespace": history.namespace,
-        "name": history.name,
-        "until": time_text(until),
-        "faults": history.faults,
-        "moved_pods": history.moved,
-        "pending_seconds": seconds(history.time_in(PLACED) + waits),
-        "pending_reason": reasons[-1] if reasons and history.waiting_since is not None else None,
-        "notes": list(notes),
-        "entries": [entry_document(entry) for entry in history.entries],
-        "runs": runs_of(history.entries),
-    }
+    return HistoryDocument(
+        namespace=history.namespace,
+        name=history.name,
+        until=time_text(until),
+        faults=history.faults,
+        moved_pods=history.moved,
+        pending_seconds=seconds(history.time_in(PLACED) + waits),
+        pending_reason=reasons[-1] if reasons and history.waiting_since is not None else None,
+        notes=list(notes),
+        entries=[entry_document(entry) for entry in history.entries],
+        runs=runs_of(history.entries),
+    )
 
 
 def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
@@ -61,13 +60,13 @@ def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
     nodes: dict[str, str] = {}
     cause = ""
     for entry in entries:
-        open_run = runs[-1] if runs and runs[-1]["end"] is None else None
+        open_run = runs[-1] if runs and runs[-1].end is None else None
         if entry.kind in (PLACED, FOUND):
             nodes.update({step.pod: step.after for step in entry.pods if step.after is not None})
             if open_run is None:
-                open_run = {"start": entry.at, "end": None, "state": "Running", "nodes": [], "reason": ""}
+                open_run = JobRunFields(start=entry.at, end=None, state="Running", nodes=[], reason="")
                 runs.append(open_run)
-            open_run["nodes"] = sorted(set(nodes.values()), key=natural_key)
+            open_run.nodes = sorted(set(nodes.values()), key=natural_key)
             cause = ""
         elif entry.kind in _CAUSES:
             cause = entry.text
@@ -80,53 +79,49 @@ def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
             nodes.clear()
             if open_run is not None:
                 _end(open_run, entry.at, _ENDS[entry.kind], entry.text)
-            elif runs and runs[-1]["state"] == _REQUEUED and entry.kind != REMOVED:
+            elif runs and runs[-1].state == _REQUEUED and entry.kind != REMOVED:
                 # Its pods were deleted before its end was written.
-                _end(runs[-1], runs[-1]["end"], _ENDS[entry.kind], entry.text)
+                _end(runs[-1], runs[-1].end, _ENDS[entry.kind], entry.text)
     return runs
 
 
 def _end(run: JobRunFields, at: int | None, state: str, reason: str) -> None:
-    run["end"], run["state"], run["reason"] = at, state, reason
+    run.end, run.state, run.reason = at, state, reason
 
 
 def entry_document(entry: HistoryEntry) -> HistoryEntryFields:
-    return {
-        "time": time_text(entry.at),
-        "nanoseconds": entry.at,
-        "kind": entry.kind,
-        "code": entry.code or None,
-        "message": entry.text,
-        "duration_seconds": None if entry.took is None else seconds(entry.took),
-        "pods": [step_fields(step) for step in entry.pods],
-    }
+    return HistoryEntryFields(
+        time=time_text(entry.at),
+        nanoseconds=entry.at,
+        kind=entry.kind,
+        code=entry.code or None,
+        message=entry.text,
+        duration_seconds=None if entry.took is None else seconds(entry.took),
+        pods=[step_fields(step) for step in entry.pods],
+    )
 
 
 def timeline_fields(start: int, entries: Iterable[tuple[str, HistoryEntry]]) -> list[DrillEntryFields]:
     """What happened, with the job that it happened to."""
     return [
-        {
-            "time": time_text(entry.at),
-            "nanoseconds": entry.at,
-            "after_seconds": seconds(entry.at - start),
-            "job": job or None,
-            "kind": entry.kind,
-            "message": entry.text,
-            "duration_seconds": None if entry.took is None else seconds(entry.took),
-            "pods": [step_fields(step) for step in entry.pods],
-        }
+        DrillEntryFields(
+            time=time_text(entry.at),
+            nanoseconds=entry.at,
+            after_seconds=seconds(entry.at - start),
+            job=job or None,
+            kind=entry.kind,
+            message=entry.text,
+            duration_seconds=None if entry.took is None else seconds(entry.took),
+            pods=[step_fields(step) for step in entry.pods],
+        )
         for job, entry in entries
     ]
 
 
 def step_fields(step: PodStep) -> PodStepFields:
-    return {
-        "name": step.pod,
-        "rank": step.rank,
-        "from": step.before,
-        "to": step.after,
-        "chips": list(step.chips),
-    }
+    return PodStepFields(
+        name=step.pod, rank=step.rank, source=step.before, to=step.after, chips=list(step.chips)
+    )
 
 
 def seconds(nanoseconds: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ringwise.durations import SECOND
 from ringwise.framework.amounts import Amount, as_number
@@ -13,15 +12,13 @@ from ringwise.scheduler.explain.limit_waits import limit_notes
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.limits import EACH, PENDING_JOBS, UsageLimit
 from ringwise.topology.natural import natural_key
-
-if TYPE_CHECKING:
-    from ringwise.views.documents.limits import (
-        LimitFields,
-        LimitsDocument,
-        LimitUseFields,
-        RunTimeFields,
-        UsageLimitFields,
-    )
+from ringwise.views.documents.limits import (
+    LimitFields,
+    LimitsDocument,
+    LimitUseFields,
+    RunTimeFields,
+    UsageLimitFields,
+)
 
 
 def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> LimitsDocument:
@@ -40,26 +37,20 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
     for scope in sorted(scopes, key=lambda one: (_parts_of(one), *map(natural_key, one))):
         used = {**bound.limits.used(scope), PENDING_JOBS: waiting.get(scope, 0)}
         rows += [
-            {
-                "name": limit.name,
-                "namespace": scope.namespace or None,
-                "queue": scope.queue or None,
-                "user": scope.user or None,
-                "use": [_use(limit, what, used.get(what, 0)) for what in limit.hard],
-                "blocked_jobs": blocked_jobs.get((scope, limit.name), 0),
-            }
+            LimitFields(
+                name=limit.name,
+                namespace=scope.namespace or None,
+                queue=scope.queue or None,
+                user=scope.user or None,
+                use=[_use(limit, what, used.get(what, 0)) for what in limit.hard],
+                blocked_jobs=blocked_jobs.get((scope, limit.name), 0),
+            )
             for limit in table.limits_of(scope)
             if limit.hard
         ]
     problems = [f"UsageLimit {problem}; it is not in effect" for problem in limit_problems(view)]
     problems += [f"{note.where}: {note.what}; {note.fix}" for note in limit_notes(view)]
-    return {
-        "schema": "ringwise.io/limits/v1",
-        "now": now,
-        "limits": rows,
-        "max_run_times": _run_times(view, now),
-        "problems": problems,
-    }
+    return LimitsDocument(now=now, limits=rows, max_run_times=_run_times(view, now), problems=problems)
 
 
 def usage_limit_documents(view: SchedulerView) -> list[UsageLimitFields]:
@@ -84,13 +75,13 @@ def limit_problems(view: SchedulerView) -> list[str]:
 
 def _use(limit: UsageLimit, what: str, used: Amount) -> LimitUseFields:
     hard, borrowing = limit.hard[what], limit.borrowing.get(what, 0)
-    return {
-        "name": what,
-        "used": as_number(used),
-        "hard": hard,
-        "borrowing_limit": borrowing,
-        "borrowed": as_number(max(0, used - hard)) if borrowing else 0,
-    }
+    return LimitUseFields(
+        name=what,
+        used=as_number(used),
+        hard=hard,
+        borrowing_limit=borrowing,
+        borrowed=as_number(max(0, used - hard)) if borrowing else 0,
+    )
 
 
 def _parts_of(scope: Sequence[str]) -> tuple[bool, ...]:
@@ -105,15 +96,15 @@ def _run_times(view: SchedulerView, now: int) -> list[RunTimeFields]:
         if end is not None and limit is not None:
             ends[limit.name] = min(end, ends.get(limit.name, end))
     return [
-        {
-            "name": one["name"],
-            "namespace": one["namespace"],
-            "queue": one["queue"],
-            "user": one["user"],
-            "max_run_time_seconds": one["max_run_time_seconds"],
-            "on_timeout": one["on_timeout"],
-            "next_end": ends.get(one["name"]),
-        }
+        RunTimeFields(
+            name=one["name"],
+            namespace=one["namespace"],
+            queue=one["queue"],
+            user=one["user"],
+            max_run_time_seconds=one["max_run_time_seconds"],
+            on_timeout=one["on_timeout"],
+            next_end=ends.get(one["name"]),
+        )
         for one in usage_limit_documents(view)
         if one["max_run_time_seconds"] is not None
     ]

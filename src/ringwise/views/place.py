@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
@@ -21,42 +23,23 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.numbers import whole_number
+from ringwise.views.documents.place import (
+    CandidateFields,
+    PlacedJobFields,
+    PlaceDocument,
+    PlacedPictureFields,
+    PlacedPodFields,
+    PlacePicturesFields,
+)
+from ringwise.views.documents.topology import PlacedSwitchFields
 from ringwise.views.pictures import PLACE_PODS, first_and_last, node_chips
 from ringwise.views.topology import superpod_documents, switch_documents
 from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
 
 if TYPE_CHECKING:
     from ringwise.views.documents.cluster import JobPodFields, PlacementFields, PodFields, SubGroupFields
-    from ringwise.views.documents.place import (
-        CandidateFields,
-        PlacedJobFields,
-        PlaceDocument,
-        PlacedPictureFields,
-        PlacedPodFields,
-        PlacePicturesFields,
-    )
-    from ringwise.views.documents.topology import PlacedSwitchFields
 
 SCHEDULED, PENDING, REJECTED, RUNNING = "scheduled", "pending", "rejected", "running"
-
-
-@dataclass(slots=True)
-class PodAnswer:
-    """Where a pod would be placed."""
-
-    name: str
-    rank: int
-    node: str | None
-    chips: tuple[int, ...] | None
-    switch: str | None = None
-    superpod: int | None = None
-    logical_superpod: int | None = None
-    rack: int | None = None
-    logical_rack: int | None = None
-    annotations: dict[str, str] | None = None
-    candidates: list[CandidateFields] | None = None
-    #: Bound in the input already.
-    bound: bool = False
 
 
 @dataclass(slots=True)
@@ -68,7 +51,7 @@ class JobAnswer:
     job_class: str | None
     outcome: str
     reason: Reason | None
-    pods: list[PodAnswer]
+    pods: list[PlacedPodFields]
     #: How a job that was placed as a whole got its nodes.
     plan: tuple[str, ...] = ()
     #: Why a refused job has the board whose rules refuse it.
@@ -113,7 +96,6 @@ def job_answer(
     view: SchedulerView,
     job: Job,
     answers: dict[str, Bind],
-    bound: set[str],
     candidates: Mapping[str, list[CandidateFields]],
     reasons: Mapping[str, Reason | None],
 ) -> JobAnswer:
@@ -123,7 +105,7 @@ def job_answer(
     outcome = _outcome(job, reason, waits, placed)
     ranks = ranks_of(job)
     pods = [
-        _pod(view, job, pod, ranks[pod.uid], answers.get(pod.uid), pod.uid in bound)
+        _pod(view, job, pod, ranks[pod.uid], answers.get(pod.uid))
         for pod in sorted(job.pods.values(), key=lambda pod: (ranks[pod.uid], pod.name))
     ]
     if job.key in candidates:
@@ -177,28 +159,32 @@ def _outcome(job: Job, reason: Reason | None, waits: bool, placed: bool) -> str:
     return REJECTED if reason is not None and reason.kind.stage is Stage.VALIDATE else PENDING
 
 
-def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool) -> PodAnswer:
+def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None = None) -> PlacedPodFields:
     state = view.cluster
     number = state.pods[pod.uid].node
     if number < 0:
-        return PodAnswer(pod.name, rank, None, None)
+        return _unplaced(pod.name, rank)
     node = state.names[number]
     resolved = view.switches()
     notes = {**pod.annotations, **(answer.annotations if answer is not None else {})}
     blocks = SUPER_POD_RANK in notes if job.policy is None else job.policy.block_nodes is not None
-    return PodAnswer(
-        pod.name,
-        rank,
-        node,
-        answer.chips if answer is not None else pod.named_chips,
-        resolved.switch_name(node) if resolved is not None else None,
-        _number(notes.get(SUPER_POD_ID)) if blocks else None,
-        _number(notes.get(SUPER_POD_RANK)) if blocks else None,
-        _rack(view, number) if LOGICAL_RACK in notes else None,
-        _number(notes.get(LOGICAL_RACK)),
-        dict(answer.annotations) if answer is not None else {},
-        bound=bound,
+    logical_rack = _number(notes.get(LOGICAL_RACK))
+    return PlacedPodFields(
+        name=pod.name,
+        rank=rank,
+        node=node,
+        chips=list(answer.chips if answer is not None else pod.named_chips),
+        switch=resolved.switch_name(node) if resolved is not None else None,
+        superpod=_number(notes.get(SUPER_POD_ID)) if blocks else None,
+        logical_superpod=_number(notes.get(SUPER_POD_RANK)) if blocks else None,
+        annotations=dict(answer.annotations) if answer is not None else {},
+        rack=UNSET if logical_rack is None else _rack(view, number),
+        logical_rack=UNSET if logical_rack is None else logical_rack,
     )
+
+
+def _unplaced(name: str, rank: int) -> PlacedPodFields:
+    return PlacedPodFields(name, rank, None, None, None, None, None, None)
 
 
 def _rack(view: SchedulerView, node: int) -> int | None:
@@ -228,27 +214,23 @@ def placed_switches(view: SchedulerView) -> list[PlacedSwitchFields] | None:
         return None
     states = view.switch_states()
     return [
-        {
-            "ip": switch.ip,
-            "state": facts.state.word,
-            "healthy": facts.healthy,
-            "free_nodes": sum(1 for server in servers if view.is_idle(server.node)),
-        }
+        PlacedSwitchFields(
+            ip=switch.ip,
+            state=facts.state.word,
+            healthy=facts.healthy,
+            free_nodes=sum(1 for server in servers if view.is_idle(server.node)),
+        )
         for switch, servers, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True)
     ]
 
 
 def place_document(answer: PlaceAnswer, *, pictures: bool = False) -> PlaceDocument:
     """What `ringwise place -o json` prints; with `pictures`, also what its drawing shows."""
-    document: PlaceDocument = {
-        "schema": "ringwise.io/place/v1",
-        "jobs": [_job_document(job) for job in answer.jobs],
-    }
-    if answer.switches is not None:
-        document["switches"] = answer.switches
-    if pictures:
-        document["pictures"] = place_pictures(answer)
-    return document
+    return PlaceDocument(
+        jobs=[_job_document(job) for job in answer.jobs],
+        switches=UNSET if answer.switches is None else answer.switches,
+        pictures=place_pictures(answer) if pictures else UNSET,
+    )
 
 
 def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
@@ -256,18 +238,12 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
     view = answer.view
     policies = {(job.namespace, job.name): job.policy for job in view.jobs.values()}
     jobs: list[PlacedPictureFields] = []
-    pictures: PlacePicturesFields = {
-        "nodes": [],
-        "switches": None,
-        "superpods": None,
-        "jobs": jobs,
-        "free_before": [],
-    }
+    pictures = PlacePicturesFields(nodes=[], switches=None, superpods=None, jobs=jobs, free_before=[])
     seen: set[tuple[str, str]] = set()
     for job in answer.jobs:
         policy = policies.get((job.namespace, job.name))
         resource = None if policy is None else policy.resource
-        jobs.append({"resource": resource, "plan": list(job.plan), "board_reason": job.board})
+        jobs.append(PlacedPictureFields(resource=resource, plan=list(job.plan), board_reason=job.board))
         if policy is None:
             continue
         for pod in first_and_last(job.pods, PLACE_PODS):
@@ -277,28 +253,26 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
             seen.add((node, policy.resource))
             chips = node_chips(view, view.history.now, node, policy.resource, policy.board)
             if chips is not None:
-                pictures["nodes"].append(chips)
+                pictures.nodes.append(chips)
                 assigned = chips_of(answer.assigned.get((node, policy.resource), 0))
-                pictures["free_before"].append(sorted({*chips["free"], *assigned}))
+                pictures.free_before.append(sorted({*chips["free"], *assigned}))
     if any(job.job_class for job in answer.jobs):
-        pictures["switches"] = switch_documents(view, view.history.now)
+        pictures.switches = switch_documents(view, view.history.now)
     if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):
-        pictures["superpods"] = superpod_documents(view, view.history.now)
+        pictures.superpods = superpod_documents(view, view.history.now)
     return pictures
 
 
 def _job_document(job: JobAnswer) -> PlacedJobFields:
-    document: PlacedJobFields = {
-        "namespace": job.namespace,
-        "name": job.name,
-        "class": job.job_class,
-        "state": job.outcome,
-        "reason": None if job.reason is None else job.reason.as_json(),
-        "pods": [_pod_document(pod) for pod in job.pods],
-    }
-    if job.notes:
-        document["notes"] = list(job.notes)
-    return document
+    return PlacedJobFields(
+        namespace=job.namespace,
+        name=job.name,
+        job_class=job.job_class,
+        state=job.outcome,
+        reason=None if job.reason is None else job.reason.as_json(),
+        pods=job.pods,
+        notes=list(job.notes),
+    )
 
 
 def job_class(view: SchedulerView, job: Job) -> str | None:
@@ -334,38 +308,20 @@ def pods_of_job(view: SchedulerView, job: Job | None, pods: Iterable[PodFields])
     result: list[JobPodFields] = []
     for fields in pods:
         pod = by_name.get(fields["name"])
-        placed = PodAnswer(fields["name"], 0, None, None)
+        placed = _unplaced(fields["name"], 0)
         if job is not None and pod is not None and fields["node"] is not None:
-            placed = _pod(view, job, pod, 0, None, False)
+            placed = _pod(view, job, pod, 0)
         annotations = {} if pod is None else dict(pod.annotations)
         result.append({**fields, **_placement(placed), "annotations": annotations})
     return result
 
 
-def _placement(pod: PodAnswer) -> PlacementFields:
+def _placement(pod: PlacedPodFields) -> PlacementFields:
     fields: PlacementFields = {
         "switch": pod.switch,
         "superpod": pod.superpod,
         "logical_superpod": pod.logical_superpod,
     }
-    if pod.logical_rack is not None:
+    if pod.rack is not UNSET and pod.logical_rack is not UNSET:
         fields["rack"], fields["logical_rack"] = pod.rack, pod.logical_rack
     return fields
-
-
-def _pod_document(pod: PodAnswer) -> PlacedPodFields:
-    document: PlacedPodFields = {
-        "name": pod.name,
-        "rank": pod.rank,
-        "node": pod.node,
-        "chips": None if pod.chips is None else list(pod.chips),
-        "switch": pod.switch,
-        "superpod": pod.superpod,
-        "logical_superpod": pod.logical_superpod,
-        "annotations": pod.annotations,
-    }
-    if pod.logical_rack is not None:
-        document["rack"], document["logical_rack"] = pod.rack, pod.logical_rack
-    if pod.candidates is not None:
-        document["candidates"] = pod.candidates
-    return document

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 from ringwise.durations import SECOND, go_duration
 from ringwise.grammar import quoted
@@ -25,8 +25,8 @@ from ringwise.messages.accounting import ChipAmount
 from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 from ringwise.views.documents.accounting import (
-    AmountFields,
     BoardTotalFields,
+    GapFields,
     GroupBy,
     ReportDocument,
     ReportRowFields,
@@ -146,25 +146,24 @@ def report_document(
         sums, key=lambda key: (-sums[key].held, [natural_key(str(part)) for part in (*key[0], key[1])])
     )
     gaps = sorted({gap for one in shown for gap in one.gaps})
-    return {
-        "schema": "ringwise.io/report/v1",
-        "now": until * SECOND,
-        "group_by": by,
-        "days": days,
-        "notes": list(period.notes),
-        "rows": [_row(key, sums[key], allocated_by_day[key]) for key in ordered],
-        "totals": [
+    return ReportDocument(
+        now=until * SECOND,
+        group_by=by,
+        days=days,
+        notes=list(period.notes),
+        rows=[_row(key, sums[key], allocated_by_day[key]) for key in ordered],
+        totals=[
             _total(board, line)
             for (_, board), line in sorted(
                 boards.items(), key=lambda item: (-item[1].held, natural_key(item[0][1]))
             )
         ],
-        "has_chip_fractions": any(isinstance(line.held, Fraction) for line in totals.values()),
-        "gaps": [{"since": since * SECOND, "until": end * SECOND} for since, end in gaps],
-        "merged_jobs": sum(one.merged for one in shown),
-        "discarded_before": max((one.given_up for one in chosen), default="") or None,
-        "unreadable": unreadable,
-    }
+        has_chip_fractions=any(isinstance(line.held, Fraction) for line in totals.values()),
+        gaps=[GapFields(since=since * SECOND, until=end * SECOND) for since, end in gaps],
+        merged_jobs=sum(one.merged for one in shown),
+        discarded_before=max((one.given_up for one in chosen), default="") or None,
+        unreadable=unreadable,
+    )
 
 
 def _open(job: JobAccount, document: AccountDocument, until: int) -> Iterator[AccountLine]:
@@ -205,24 +204,25 @@ def _group(job: JobAccount, line: AccountLine, by: GroupBy) -> _Group:
 
 def _row(key: _Key, line: AccountLine, by_day: list[ChipAmount]) -> ReportRowFields:
     (queue, namespace, user, verified, job, uid), board = key
-    names = {
-        "queue": queue,
-        "namespace": namespace,
-        "user": user,
-        "verified": verified,
-        "job": job,
-        "uid": uid,
-        "board": board,
-    }
-    amounts = _amounts(line)
-    return cast("ReportRowFields", {**names, **amounts, "allocated_by_day": [_hours(one) for one in by_day]})
+    return ReportRowFields(
+        queue=queue,
+        namespace=namespace,
+        user=user,
+        verified=verified,
+        job=job,
+        uid=uid,
+        board=board,
+        allocated_by_day=[_hours(one) for one in by_day],
+        **_amounts(line),
+    )
 
 
 def _total(board: str, line: AccountLine) -> BoardTotalFields:
-    return cast("BoardTotalFields", {"board": board, **_amounts(line)})
+    return BoardTotalFields(board=board, **_amounts(line))
 
 
-def _amounts(line: AccountLine) -> AmountFields:
+def _amounts(line: AccountLine) -> dict[str, Any]:
+    """The fields that rows and totals have."""
     return {
         "allocated_chip_hours": _hours(line.held),
         "uncertain_chip_hours": _hours(line.uncertain),

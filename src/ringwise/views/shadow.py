@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
-from ringwise.views.documents.shadow import Outcome
-
-if TYPE_CHECKING:
-    from ringwise.views.documents.shadow import ShadowReportDocument
+from ringwise.views.documents.shadow import (
+    Outcome,
+    ShadowDifferenceFields,
+    ShadowReportDocument,
+    ShadowWaitFields,
+)
 
 #: Seconds; a shorter difference of waiting times is not a difference.
 _NOTABLE = 1.0
@@ -53,23 +55,22 @@ def shadow_report(lines: Iterable[str]) -> ShadowReportDocument:
         if outcome != "same":
             reasons[outcome, why] += 1
             examples.setdefault((outcome, why), pod)
-    return {
-        "schema": "ringwise.io/shadow-report/v1",
-        "since": min(times, default=""),
-        "until": max(times, default=""),
-        "pods": len(times),
-        "outcomes": dict(outcomes),
-        "blocked_jobs": {
-            "pods": len(waits),
-            "shorter": sum(theirs - ours >= _NOTABLE for ours, theirs in waits),
-            "longer": sum(ours - theirs >= _NOTABLE for ours, theirs in waits),
-            "ours_seconds": round(sum(ours for ours, _ in waits), 1),
-            "theirs_seconds": round(sum(theirs for _, theirs in waits), 1),
-        },
-        "split_nodes": split,
-        "differences": [
-            {"state": outcome, "message": why, "pods": count, "example": examples[outcome, why]}
+    return ShadowReportDocument(
+        since=min(times, default=""),
+        until=max(times, default=""),
+        pods=len(times),
+        outcomes=dict(outcomes),
+        blocked_jobs=ShadowWaitFields(
+            pods=len(waits),
+            shorter=sum(theirs - ours >= _NOTABLE for ours, theirs in waits),
+            longer=sum(ours - theirs >= _NOTABLE for ours, theirs in waits),
+            ours_seconds=round(sum(ours for ours, _ in waits), 1),
+            theirs_seconds=round(sum(theirs for _, theirs in waits), 1),
+        ),
+        split_nodes=split,
+        differences=[
+            ShadowDifferenceFields(state=outcome, message=why, pods=count, example=examples[outcome, why])
             for (outcome, why), count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
         ],
-        "unreadable": unreadable,
-    }
+        unreadable=unreadable,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ringwise.durations import time_text
 from ringwise.placement.switches.states import SwitchFacts
@@ -18,18 +18,17 @@ from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.topology.superpods import SuperPodId
 from ringwise.topology.switches import ResolvedTopology
+from ringwise.views.documents.topology import (
+    BlockFields,
+    IsolationFields,
+    RackFields,
+    SuperPodFields,
+    SwitchFields,
+    SwitchNodeFields,
+    TopologyDocument,
+)
 from ringwise.views.reservations import reservation_documents
 from ringwise.wellknown import SUPER_POD_RANK
-
-if TYPE_CHECKING:
-    from ringwise.views.documents.topology import (
-        IsolationFields,
-        NodeCountFields,
-        RackFields,
-        SuperPodFields,
-        SwitchFields,
-        TopologyDocument,
-    )
 
 
 @dataclass(slots=True)
@@ -47,27 +46,21 @@ class _Nodes:
     #: Nodes with a faulty chip or faulty switches, wherever else they are listed.
     faulty: set[str] = field(default_factory=set)
 
-    def counted(self) -> NodeCountFields:
-        return {
-            "free_nodes": len(self.free),
-            "busy_nodes": len(self.busy),
-            "unusable_nodes": len(self.unusable),
-            "faulty_nodes": len(self.faulty),
-            "free": self.free,
-            "busy": self.busy,
-            "unusable": self.unusable,
-            "faulty": sorted(self.faulty, key=natural_key),
-            "blocks": [
-                {"job": job, "block": block, "nodes": nodes}
-                for (job, block), nodes in sorted(self.blocks.items())
-            ],
-        }
+    def fields(self) -> dict[str, Any]:
+        """The fields that SuperPoDs and racks have."""
+        faulty = sorted(self.faulty, key=natural_key)
+        nodes = {"free": self.free, "busy": self.busy, "unusable": self.unusable, "faulty": faulty}
+        blocks = [
+            BlockFields(job=job, block=block, nodes=names)
+            for (job, block), names in sorted(self.blocks.items())
+        ]
+        return {**nodes, **{f"{word}_nodes": len(names) for word, names in nodes.items()}, "blocks": blocks}
 
 
 @dataclass(slots=True)
 class RackPicture(_Nodes):
     def as_json(self) -> RackFields:
-        return {"rack": int(self.id), **self.counted()}
+        return RackFields(rack=int(self.id), **self.fields())
 
 
 @dataclass(slots=True)
@@ -77,17 +70,12 @@ class SuperPodPicture(_Nodes):
     racks: list[RackPicture] = field(default_factory=list)
 
     def as_json(self) -> SuperPodFields:
-        free = len(self.free)
-        document: SuperPodFields = {
-            "superpod": self.id,
-            "free_nodes": free,
-            "reserved_nodes": min(self.reserve, free),
-            **self.counted(),
-            "racks": [rack.as_json() for rack in self.racks],
-        }
-        if not self.racks:
-            del document["racks"]
-        return document
+        return SuperPodFields(
+            superpod=self.id,
+            reserved_nodes=min(self.reserve, len(self.free)),
+            racks=[rack.as_json() for rack in self.racks],
+            **self.fields(),
+        )
 
 
 def superpod_pictures(view: SchedulerView, now: int) -> list[SuperPodPicture]:
@@ -159,16 +147,15 @@ def _jobs_on(view: SchedulerView, number: int) -> list[str]:
 def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
     """What `ringwise topology show -o json` prints."""
     isolated = [one for one in isolation_documents(view, now) if not one["chips"]]
-    return {
-        "schema": "ringwise.io/topology/v1",
-        "now": now,
-        "switches": switch_documents(view, now),
-        "superpods": superpod_documents(view, now),
-        "isolated": list(dict.fromkeys(one["target"] for one in isolated)),
-        "isolations": isolated,
-        "reservations": reservation_documents(view, now),
-        "problems": [problem.as_json() for problem in topology_problems(view)],
-    }
+    return TopologyDocument(
+        now=now,
+        switches=switch_documents(view, now),
+        superpods=superpod_documents(view, now),
+        isolated=list(dict.fromkeys(one["target"] for one in isolated)),
+        isolations=isolated,
+        reservations=reservation_documents(view, now),
+        problems=[problem.as_json() for problem in topology_problems(view)],
+    )
 
 
 def switch_documents(view: SchedulerView, now: int) -> list[SwitchFields] | None:
@@ -217,23 +204,23 @@ def switch_rows(
 ) -> list[SwitchFields]:
     """Every switch with its state and nodes. `cut_off`: nodes that report that their switches are faulty."""
     return [
-        {
-            "ip": switch.ip,
-            "state": facts.state.word,
-            "healthy": facts.healthy,
-            "faulty": bool(seats) and all(seat.node in cut_off for seat in seats),
-            "free_nodes": sum(1 for seat in seats if seat.node in free_nodes),
-            "servers": max((server.index + 1 for server in switch.servers), default=0),
-            "nodes": [
-                {
-                    "node": seat.node,
-                    "position": seat.index,
-                    "free": seat.node in free_nodes,
-                    "faulty": seat.node in faulty_nodes or seat.node in cut_off,
-                    "jobs": list(jobs_of_node.get(seat.node, ())),
-                }
+        SwitchFields(
+            ip=switch.ip,
+            state=facts.state.word,
+            healthy=facts.healthy,
+            faulty=bool(seats) and all(seat.node in cut_off for seat in seats),
+            free_nodes=sum(1 for seat in seats if seat.node in free_nodes),
+            servers=max((server.index + 1 for server in switch.servers), default=0),
+            nodes=[
+                SwitchNodeFields(
+                    node=seat.node,
+                    position=seat.index,
+                    free=seat.node in free_nodes,
+                    faulty=seat.node in faulty_nodes or seat.node in cut_off,
+                    jobs=list(jobs_of_node.get(seat.node, ())),
+                )
                 for seat in seats
             ],
-        }
+        )
         for switch, seats, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True)
     ]

@@ -47,7 +47,7 @@ async def test_the_next_leader_goes_on_where_the_one_before_stopped() -> None:
         await second.write()
         documents = await accounts_of(client, "volcano-system")
         report = report_document(documents, ReportPeriod(DAY, DAY), "job")
-        assert report["totals"][0]["allocated_chip_hours"] == round(8 * 50 / 3600, 4)
+        assert report.totals[0].allocated_chip_hours == round(8 * 50 / 3600, 4)
 
 
 async def test_documents_are_written_once_a_minute_and_once_more_at_the_end() -> None:

@@ -98,12 +98,12 @@ def rows(kept: Kept, days_ago: int = 0) -> dict[str | None, ReportRowFields]:
     report = report_document(
         sorted(kept.documents.items()), ReportPeriod(day, day), "namespace", kept.now * SECOND
     )
-    assert report["unreadable"] == []
-    return {row["namespace"]: row for row in report["rows"]}
+    assert report.unreadable == []
+    return {row.namespace: row for row in report.rows}
 
 
 def amounts(row: ReportRowFields) -> tuple[int, int]:
-    return round(row["allocated_chip_hours"] * 3600), round(row["pending_hours"] * 3600)
+    return round(row.allocated_chip_hours * 3600), round(row.pending_hours * 3600)
 
 
 each_flood = pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_merged_job_that_starts_is_counted_from_its_beginning_once(small: int)
     kept.write()
     found = rows(kept)["flood"]
     assert amounts(found) == (4 * 50, (small - 1) * 100 + 50)
-    assert found["starts"] == 1
+    assert found.starts == 1
 
 
 def test_pods_that_are_not_named_are_not_counted_again_for_the_day_before(small: int) -> None:
@@ -260,7 +260,7 @@ def test_a_day_whose_last_document_was_not_written_is_settled(small: int) -> Non
     kept.write()
     found = rows(kept, 1)["flood"]
     assert amounts(found) == (small * DAY // 2, small * DAY // 2)
-    assert found["uncertain_chip_hours"] > 0
+    assert found.uncertain_chip_hours > 0
 
 
 @pytest.mark.parametrize(
@@ -292,5 +292,5 @@ def test_more_namespaces_and_queues_than_fit_become_one_line_of_each_board(small
     report = report_document(
         sorted(kept.documents.items()), ReportPeriod(day_of(NOON), day_of(NOON)), "board", kept.now * SECOND
     )
-    held = {row["board"]: round(row["allocated_chip_hours"] * 3600) for row in report["rows"]}
+    held = {row.board: round(row.allocated_chip_hours * 3600) for row in report.rows}
     assert held == dict.fromkeys(boards, small // 2 * 60)

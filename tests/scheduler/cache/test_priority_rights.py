@@ -239,7 +239,7 @@ def test_it_is_told_once_and_where_a_job_waits_in_its_condition_too() -> None:
     assert all(reason.message.endswith(sentence) for reason in reasons)
     view = lab.machine.view
     answer = explain(view, view.jobs["default/a"], lab.now)
-    assert explanation_document(answer, lab.now)["notes"] == [sentence]
+    assert explanation_document(answer, lab.now).notes == [sentence]
     found = [finding for finding in diagnose(view).findings if finding.code == "priority-class-ignored"]
     assert [(finding.object, finding.message) for finding in found] == [
         ("2 jobs (default/a, default/b)", sentence),

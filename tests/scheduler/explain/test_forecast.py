@@ -48,7 +48,7 @@ def expected(view: SchedulerView, name: str) -> ExpectedStart:
     assert answer.start is not None
     document = explanation_document(answer, NOW)
     assert check_document(document) == "ringwise.io/why/v1"
-    start = document["expected_start"]
+    start = document.expected_start
     assert start is not None
     assert start["message"] == answer.start.text(NOW)
     return answer.start

@@ -56,8 +56,8 @@ def check(answer: Explanation, nodes: dict[str, Node], classes: dict[str, PodCla
         assert counted_in(answer.reason) is None
         return
     assert sum(refusals.counts.values()) + refusals.fits == len(nodes)
-    assert document["rejected_nodes"] == refusals.counts
-    assert document["fitting_nodes"] == refusals.fits
+    assert document.rejected_nodes == refusals.counts
+    assert document.fitting_nodes == refusals.fits
     assert refusals.examples.keys() == refusals.counts.keys()
     told = counted_in(answer.reason)
     if told is not None and answer.reason is not None:

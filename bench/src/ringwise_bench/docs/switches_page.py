@@ -68,12 +68,12 @@ def _draw(bundle: Bundle, before: PlaceAnswer, after: PlaceAnswer) -> str:
         raise ValueError("an example of switches needs a topology")
     job = next(job for job in after.jobs if job.name == _JOB)
     held = {pod.node: _letter(pod) for pod in bundle.pods if pod.node is not None}
-    ranks = {pod.node: str(pod.rank) for pod in job.pods if pod.node is not None and not pod.bound}
+    ranks = {pod.node: str(pod.rank) for pod in job.pods if pod.node is not None and pod.annotations}
     rows = []
     for seats, then, now in zip(resolved.nodes, before.switches, after.switches, strict=True):
         signs = [held.get(seat.node, ".") for seat in seats]
         signs_now = [ranks.get(seat.node, held.get(seat.node, ".")) for seat in seats]
-        rows.append((then["ip"], _words(then), " ".join(signs), "->", " ".join(signs_now), _words(now)))
+        rows.append((then.ip, _words(then), " ".join(signs), "->", " ".join(signs_now), _words(now)))
     widths = [max(len(row[column]) for row in rows) for column in range(6)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     word = job.job_class or "job"
@@ -88,4 +88,4 @@ def _letter(pod: Pod) -> str:
 
 
 def _words(switch: PlacedSwitchFields) -> str:
-    return switch["state"] if switch["healthy"] else f"{switch['state']}, unhealthy"
+    return switch.state if switch.healthy else f"{switch.state}, unhealthy"

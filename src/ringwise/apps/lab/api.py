@@ -318,13 +318,12 @@ class LabServer:
         classes = [one.name for one in self.live.cluster.all(PriorityClass)]
         classes += [one.name for one in submission.of(PriorityClass)]
         notes = missing_classes(submission.of(VcJob), submission.of(PodGroup), submission.of(Pod), classes)
-        document = SubmitDocument(
-            schema="ringwise.io/submit/v1",
+        return SubmitDocument(
             dry_run=submission.dry_run,
             objects=answer.objects,
             jobs=[view.document() for view in views],
+            notes=list(notes),
         )
-        return {**document, "notes": list(notes)}
 
     def _run_action(self, request: web.Request, body: bytes, stream: _ProgressStream) -> Any:
         action = request.match_info["action"]
@@ -347,11 +346,11 @@ class LabServer:
         chosen = _chosen(self.live, request)
         self.live.delete(chosen)
         deleted = [DeletedFields(kind=kind, name=key) for kind, key in chosen]
-        return DeleteDocument(schema="ringwise.io/delete/v1", deleted=deleted)
+        return DeleteDocument(deleted=deleted)
 
     def _advance(self, _action: str, request: AdvanceRequest) -> Any:
         self.live.advance(request.nanoseconds)
-        return AdvanceDocument(schema="ringwise.io/advance/v1", now=self.live.cluster.now)
+        return AdvanceDocument(now=self.live.cluster.now)
 
     def _wait(self, _action: str, request: WaitRequest) -> Any:
         """The jobs that were asked for. In virtual time, after the events until they have started."""
@@ -491,7 +490,6 @@ class LabServer:
                 live.clear_faults(request.kind, nodes, chips=request.chips, code=request.code)
         now = faults_now(live.cluster)
         return FaultChangeDocument(
-            schema="ringwise.io/fault-change/v1",
             injected=[row for row in now if row not in before],
             cleared=[row for row in before if row not in now],
         )

@@ -329,7 +329,7 @@ class LiveLab:
             self._keep_configuration(*submission.configuration)
             self.configuration = self._stored_configuration()
             self.lab.inject(ConfigurationSeen(self.configuration))
-            answer.objects.append({"kind": "scheduler configuration", "name": "", "action": "changed"})
+            answer.objects.append(SubmittedFields(kind="scheduler configuration", name="", action="changed"))
         here_before = {node.name for node in self.cluster.all(Node)}
         for job in submission.of(VcJob):
             self._store(job, answer)
@@ -355,14 +355,14 @@ class LiveLab:
             if of_job is not None:
                 without_effect = of_job.message.removeprefix(f"Command {job.action} ")
                 done = without_effect if of_job.warning else "carried out"
-            answer.objects.append({"kind": job.action, "name": job.key, "action": done})
+            answer.objects.append(SubmittedFields(kind=job.action, name=job.key, action=done))
         for queue in submission.queue_commands:
             self.cluster.queue_events.pop(queue.name, None)
             self.lab.inject(queue)
             self.turn()
             event = self.cluster.queue_events.get(queue.name)
             done = f"refused: {event.message}" if event is not None and event.warning else "carried out"
-            answer.objects.append({"kind": queue.action, "name": queue.name, "action": done})
+            answer.objects.append(SubmittedFields(kind=queue.action, name=queue.name, action=done))
 
     def change_job(self, key: str, request: JobChangeRequest, message: str) -> PlannedChange:
         """Suspend, resume or requeue a vcjob: by a Command, or a new spec. Raises NotPossibleError."""
@@ -417,7 +417,8 @@ class LiveLab:
         self.cluster.submit(value)
         same = before == self.cluster.table.get(name.kind, name.key)
         action = "created" if before is None else "unchanged" if same else "changed"
-        answer.objects.append({"kind": _WORDS.get(name.kind, name.kind), "name": name.key, "action": action})
+        kind = _WORDS.get(name.kind, name.kind)
+        answer.objects.append(SubmittedFields(kind=kind, name=name.key, action=action))
         match value:
             case VcJob():
                 answer.jobs.append(value.key)

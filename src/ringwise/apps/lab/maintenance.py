@@ -23,7 +23,7 @@ from ringwise.state.owned_annotations import without_stray
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import ClusterObjects, JobView, job_views, views_of_pods
-from ringwise.views.documents.maintenance import DrainPlanDocument, MovedPodFields
+from ringwise.views.documents.maintenance import DrainedJobFields, DrainPlanDocument, MovedPodFields
 
 #: How long a job may take to be placed again before the next one is asked to go.
 TIMEOUT = 5 * 60 * SECOND
@@ -197,32 +197,29 @@ def left_by_drain(
 
 def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
     """What `ringwise drain TARGET --plan -o json` prints."""
-    document: DrainPlanDocument = {
-        "schema": "ringwise.io/drain-plan/v1",
-        "target": target.name,
-        "kind": target.kind,
-        "nodes": list(plan.nodes),
-        "jobs": [
-            {
-                "namespace": job.namespace,
-                "name": job.name,
-                "kind": job.kind,
-                "result": job.outcome,
-                "pending_seconds": None if job.waits is None else round(job.waits / SECOND, 3),
-                "reason": job.reason,
-                "pods": [_fields(pod) for pod in job.pods],
-                "restarted": [_fields(pod) for pod in job.restarted],
-            }
+    return DrainPlanDocument(
+        target=target.name,
+        kind=target.kind,
+        nodes=list(plan.nodes),
+        jobs=[
+            DrainedJobFields(
+                namespace=job.namespace,
+                name=job.name,
+                kind=job.kind,
+                result=job.outcome,
+                pending_seconds=None if job.waits is None else round(job.waits / SECOND, 3),
+                reason=job.reason,
+                pods=[_fields(pod) for pod in job.pods],
+                restarted=[_fields(pod) for pod in job.restarted],
+            )
             for job in plan.jobs
         ],
-    }
-    if plan.omitted:
-        document["omitted"] = list(plan.omitted)
-    return document
+        omitted=list(plan.omitted),
+    )
 
 
 def _fields(pod: MovedPod) -> MovedPodFields:
-    return {"name": pod.name, "from": pod.before, "to": pod.after}
+    return MovedPodFields(name=pod.name, source=pod.before, to=pod.after)
 
 
 def _escalates(view: JobView) -> bool:

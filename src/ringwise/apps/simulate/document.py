@@ -10,8 +10,12 @@ from ringwise.apps.simulate.estimates import quality
 from ringwise.apps.simulate.jobs import HOUR, SECOND, mean_demand
 from ringwise.apps.simulate.measures import RunOutcome, quantile
 from ringwise.views.documents.simulation import (
+    CurvePoint,
     EstimateFields,
+    LeftOutJobs,
+    MoveFields,
     RunFields,
+    SimulatedCluster,
     SimulationDocument,
     SizeFields,
     WaitFields,
@@ -20,24 +24,23 @@ from ringwise.views.documents.simulation import (
 
 def simulation_document(comparison: Comparison) -> SimulationDocument:
     plan, jobs = comparison.plan, comparison.jobs
-    return {
-        "schema": "ringwise.io/simulation/v1",
-        "title": plan.title,
-        "seed": plan.seed,
-        "interrupted": comparison.interrupted,
-        "cluster": {
-            "board": comparison.board.name,
-            "nodes": comparison.nodes,
-            "chips": comparison.chips,
-            "leaf_size": plan.cluster.leaf_size,
-            "superpod_size": plan.cluster.superpod_size,
-        },
-        "jobs": len(jobs),
-        "omitted": [{"message": why, "jobs": count} for why, count in comparison.omitted.items()],
-        "virtual_seconds": _seconds(jobs[-1].submitted),
-        "load": round(mean_demand(jobs) / comparison.chips, 4),
-        "runs": [_run(comparison, outcome) for outcome in comparison.outcomes],
-    }
+    return SimulationDocument(
+        title=plan.title,
+        seed=plan.seed,
+        interrupted=comparison.interrupted,
+        cluster=SimulatedCluster(
+            board=comparison.board.name,
+            nodes=comparison.nodes,
+            chips=comparison.chips,
+            leaf_size=plan.cluster.leaf_size,
+            superpod_size=plan.cluster.superpod_size,
+        ),
+        jobs=len(jobs),
+        omitted=[LeftOutJobs(message=why, jobs=count) for why, count in comparison.omitted.items()],
+        virtual_seconds=_seconds(jobs[-1].submitted),
+        load=round(mean_demand(jobs) / comparison.chips, 4),
+        runs=[_run(comparison, outcome) for outcome in comparison.outcomes],
+    )
 
 
 def _run(comparison: Comparison, outcome: RunOutcome) -> RunFields:
@@ -53,59 +56,51 @@ def _run(comparison: Comparison, outcome: RunOutcome) -> RunFields:
         start is not None and soonest is not None and start < soonest
         for start, soonest in zip(outcome.starts, first.starts, strict=True)
     )
-    return {
-        "name": outcome.name,
-        "kind": "bound"
+    return RunFields(
+        name=outcome.name,
+        kind="bound"
         if outcome.name == bound.NAME
         else "policy"
         if variant and variant.policy
         else "configuration",
-        "settings": dict(variant.settings) if variant is not None else {},
-        "policy": variant.policy if variant is not None else None,
-        "started": len(waits),
-        "pending_seconds": _wait_fields(waits),
-        "mean_over_bound": round(mean / best, 4) if mean is not None and best else None,
-        "started_before_bound": early,
-        "utilization": round(outcome.used / (outcome.chips * span), 4) if span else 0.0,
-        "head_blocked_hours": round(outcome.blocked / HOUR, 2),
-        "idle_chip_hours_while_blocked": round(outcome.idle_while_blocked / HOUR, 1),
-        "restarts": outcome.restarts,
-        "lost_chip_hours": round(outcome.lost / HOUR, 1),
-        "moves": {
-            "plans": outcome.moves.plans,
-            "failed_plans": outcome.moves.failed_plans,
-            "jobs": outcome.moves.jobs,
-            "chips": outcome.moves.chips,
-            "cost_chip_hours": round(outcome.moves.cost / HOUR, 1),
-        },
-        "estimates": _estimates(outcome),
-        "sizes": [_size(outcome, size) for size in sizes],
-        "curve": [
-            {"after_seconds": _seconds(at), "chips_in_use": used, "pending_jobs": waiting}
+        settings=dict(variant.settings) if variant is not None else {},
+        policy=str(variant.policy) if variant and variant.policy else None,
+        started=len(waits),
+        pending_seconds=_wait_fields(waits),
+        mean_over_bound=round(mean / best, 4) if mean is not None and best else None,
+        started_before_bound=early,
+        utilization=round(outcome.used / (outcome.chips * span), 4) if span else 0.0,
+        head_blocked_hours=round(outcome.blocked / HOUR, 2),
+        idle_chip_hours_while_blocked=round(outcome.idle_while_blocked / HOUR, 1),
+        restarts=outcome.restarts,
+        lost_chip_hours=round(outcome.lost / HOUR, 1),
+        moves=MoveFields.of(outcome.moves, cost_chip_hours=round(outcome.moves.cost / HOUR, 1)),
+        estimates=_estimates(outcome),
+        sizes=[_size(outcome, size) for size in sizes],
+        curve=[
+            CurvePoint(after_seconds=_seconds(at), chips_in_use=used, pending_jobs=waiting)
             for at, used, waiting in outcome.curve
         ],
-    }
+    )
 
 
 def _estimates(outcome: RunOutcome) -> EstimateFields | None:
     figures = quality(outcome.estimates, outcome.starts)
     if not figures.jobs:
         return None
-    return {
-        "jobs": figures.jobs,
-        "ranges": figures.ranges,
-        "not_before": figures.not_before,
-        "estimated_durations": figures.guesses,
-        "median_error_seconds": None if figures.median_error is None else _seconds(figures.median_error),
-        "p90_error_seconds": None if figures.p90_error is None else _seconds(figures.p90_error),
-        "within_range_ratio": None if figures.inside is None else round(figures.inside, 4),
-    }
+    return EstimateFields.of(
+        figures,
+        estimated_durations=figures.guesses,
+        median_error_seconds=None if figures.median_error is None else _seconds(figures.median_error),
+        p90_error_seconds=None if figures.p90_error is None else _seconds(figures.p90_error),
+        within_range_ratio=None if figures.inside is None else round(figures.inside, 4),
+    )
 
 
 def _size(outcome: RunOutcome, chips: int) -> SizeFields:
     waits = _waits(outcome, chips)
     jobs = sum(job.chips == chips for job in outcome.jobs)
-    return {"chips": chips, "jobs": jobs, "started": len(waits), "pending_seconds": _wait_fields(waits)}
+    return SizeFields(chips=chips, jobs=jobs, started=len(waits), pending_seconds=_wait_fields(waits))
 
 
 def _waits(outcome: RunOutcome, chips: int | None = None, among: RunOutcome | None = None) -> list[int]:
@@ -125,13 +120,13 @@ def _mean(waits: Sequence[int]) -> float | None:
 def _wait_fields(waits: Sequence[int]) -> WaitFields:
     mean = _mean(waits)
     if mean is None:
-        return {"mean": None, "p50": None, "p90": None, "p99": None}
-    return {
-        "mean": round(mean / SECOND, 1),
-        "p50": _seconds(quantile(waits, 0.5)),
-        "p90": _seconds(quantile(waits, 0.9)),
-        "p99": _seconds(quantile(waits, 0.99)),
-    }
+        return WaitFields(mean=None, p50=None, p90=None, p99=None)
+    return WaitFields(
+        mean=round(mean / SECOND, 1),
+        p50=_seconds(quantile(waits, 0.5)),
+        p90=_seconds(quantile(waits, 0.9)),
+        p99=_seconds(quantile(waits, 0.99)),
+    )
 
 
 def _seconds(nanoseconds: int) -> float:

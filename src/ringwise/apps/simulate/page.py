@@ -30,21 +30,21 @@ svg text { fill: var(--ink); font-size: 12px; }
 
 
 def page_text(document: SimulationDocument) -> str:
-    runs = document["runs"]
-    title = escape(document["title"])
-    cluster = document["cluster"]
-    span = seconds_text(round(document["virtual_seconds"]))
-    nodes, chips = counted(f"{cluster['nodes']:,}", "node"), counted(f"{cluster['chips']:,}", "chip")
+    runs = document.runs
+    title = escape(document.title)
+    cluster = document.cluster
+    span = seconds_text(round(document.virtual_seconds))
+    nodes, chips = counted(f"{cluster.nodes:,}", "node"), counted(f"{cluster.chips:,}", "chip")
     parts = [
         f"<h1>{title}</h1>",
-        f"<p>{counted(document['jobs'], 'job')} in {span} on {nodes} of {escape(cluster['board'])} "
-        f"({chips}), load {document['load']:.2f}, seed {escape(document['seed'])}.</p>",
+        f"<p>{counted(document.jobs, 'job')} in {span} on {nodes} of {escape(cluster.board)} "
+        f"({chips}), load {document.load:.2f}, seed {escape(document.seed)}.</p>",
     ]
-    if document["interrupted"]:
+    if document.interrupted:
         parts.append("<p><strong>Interrupted: the last run is not complete.</strong></p>")
-    if document["omitted"]:
+    if document.omitted:
         rows = "".join(
-            f"<li>{counted(one['jobs'], 'job')}: {escape(one['message'])}</li>" for one in document["omitted"]
+            f"<li>{counted(one.jobs, 'job')}: {escape(one.message)}</li>" for one in document.omitted
         )
         parts.append(f"<p>Left out:</p><ul>{rows}</ul>")
     parts += [
@@ -73,7 +73,7 @@ def _color(number: int) -> str:
 
 def _key(runs: Sequence[RunFields]) -> str:
     names = "".join(
-        f'<span><i style="background:{_color(number)}"></i>{escape(run["name"])}</span>'
+        f'<span><i style="background:{_color(number)}"></i>{escape(run.name)}</span>'
         for number, run in enumerate(runs)
     )
     return f'<p class="key">{names}</p>'
@@ -93,44 +93,44 @@ def _runs(runs: Sequence[RunFields]) -> str:
     )  # fmt: skip
     rows = []
     for run in runs:
-        wait, over = run["pending_seconds"], run["mean_over_bound"]
+        wait, over = run.pending_seconds, run.mean_over_bound
         rows.append(
             (
-                run["name"],
-                _hours(wait["mean"]),
+                run.name,
+                _hours(wait.mean),
                 "-" if over is None else f"{over:.3f}",
-                _hours(wait["p50"]),
-                _hours(wait["p90"]),
-                _hours(wait["p99"]),
-                f"{run['utilization']:.1%}",
-                f"{run['head_blocked_hours']:,.1f}",
-                f"{run['idle_chip_hours_while_blocked']:,.0f}",
-                f"{run['restarts']:,}",
-                f"{run['lost_chip_hours']:,.0f}",
-                f"{run['moves']['jobs']:,}",
-                f"{run['moves']['chips']:,}",
-                f"{run['moves']['cost_chip_hours']:,.0f}",
-                *_estimates(run["estimates"]),
+                _hours(wait.p50),
+                _hours(wait.p90),
+                _hours(wait.p99),
+                f"{run.utilization:.1%}",
+                f"{run.head_blocked_hours:,.1f}",
+                f"{run.idle_chip_hours_while_blocked:,.0f}",
+                f"{run.restarts:,}",
+                f"{run.lost_chip_hours:,.0f}",
+                f"{run.moves.jobs:,}",
+                f"{run.moves.chips:,}",
+                f"{run.moves.cost_chip_hours:,.0f}",
+                *_estimates(run.estimates),
             )
         )
     return _table(headings, rows)
 
 
 def _estimates(figures: EstimateFields | None) -> tuple[str, str]:
-    inside = None if figures is None else figures["within_range_ratio"]
-    error = None if figures is None else figures["median_error_seconds"]
+    inside = None if figures is None else figures.within_range_ratio
+    error = None if figures is None else figures.median_error_seconds
     return _hours(error), "-" if inside is None else f"{inside:.0%}"
 
 
 def _sizes(runs: Sequence[RunFields]) -> str:
     headings = ("chips", "jobs", "run", "mean wait (h)", "p50 (h)", "p90 (h)", "p99 (h)")
     rows = []
-    for place, size in enumerate(runs[0]["sizes"]):
-        names = str(size["chips"]), f"{size['jobs']:,}"
+    for place, size in enumerate(runs[0].sizes):
+        names = str(size.chips), f"{size.jobs:,}"
         for run in runs:
-            wait = run["sizes"][place]["pending_seconds"]
-            numbers = (_hours(one) for one in (wait["mean"], wait["p50"], wait["p90"], wait["p99"]))
-            rows.append((*names, run["name"], *numbers))
+            wait = run.sizes[place].pending_seconds
+            numbers = (_hours(one) for one in (wait.mean, wait.p50, wait.p90, wait.p99))
+            rows.append((*names, run.name, *numbers))
             names = "", ""
     return _table(headings, rows)
 
@@ -174,8 +174,8 @@ def _svg(label: str, lines: Iterable[str]) -> str:
 
 
 def _bars(runs: Sequence[RunFields]) -> str:
-    sizes = [size["chips"] for size in runs[0]["sizes"]]
-    waits = [[(one["pending_seconds"]["mean"] or 0.0) / 3600 for one in run["sizes"]] for run in runs]
+    sizes = [size.chips for size in runs[0].sizes]
+    waits = [[(one.pending_seconds.mean or 0.0) / 3600 for one in run.sizes] for run in runs]
     most = _ceiling(max((wait for row in waits for wait in row), default=0.0))
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - 10
     slot = (right - _LEFT) / len(sizes)
@@ -187,7 +187,7 @@ def _bars(runs: Sequence[RunFields]) -> str:
             height = (bottom - _TOP) * wait / most
             x = _LEFT + slot * (place + 0.1) + width * number
             span = seconds_text(round(wait * 3600))
-            title = f"{run['name']}, {counted(sizes[place], 'chip')}: {span}"
+            title = f"{run.name}, {counted(sizes[place], 'chip')}: {span}"
             lines.append(
                 f'<rect x="{x:.1f}" y="{bottom - height:.1f}" width="{max(1.0, width - 1):.1f}" '
                 f'height="{height:.1f}" fill="{_color(number)}"><title>{escape(title)}</title></rect>'
@@ -196,7 +196,7 @@ def _bars(runs: Sequence[RunFields]) -> str:
 
 
 def _curves(runs: Sequence[RunFields], what: Literal["pending_jobs", "chips_in_use"], unit: str) -> str:
-    series = [[(point["after_seconds"], float(point[what])) for point in run["curve"]] for run in runs]
+    series = [[(point.after_seconds, float(getattr(point, what))) for point in run.curve] for run in runs]
     most = _ceiling(max((value for row in series for _, value in row), default=0.0))
     last = max((at for row in series for at, _ in row), default=1.0) or 1.0
     name, length = ("day", 86400) if last > 2 * 86400 else ("hour", 3600)

@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ringwise.apps.device_plugin_tokens import token_findings
 from ringwise.apps.live import (
     LiveCluster,
@@ -129,7 +131,7 @@ class ClusterSource(ObjectAnswers):
         default = default_configuration()
         configuration = replace(default, settings=replace(default.settings, user_annotation="guarded"))
         own = ClusterSource(self._access, self.catalog, configuration=configuration, now=self._now, live=live)
-        return {**own.limits(), "problems": []}
+        return msgspec.structs.replace(own.limits(), problems=[])
 
     def get(self, kind: str, listing: Listing = EVERYTHING) -> dict[str, Any]:
         if kind == "jobs":

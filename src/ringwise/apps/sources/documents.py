@@ -44,6 +44,7 @@ from ringwise.views.cluster import (
     with_starts,
 )
 from ringwise.views.defragment import defrag_plan_document, move_plan_document, move_plan_documents
+from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument, PlannedMoves
 from ringwise.views.explain import (
     capacity_document,
     document_without_gang,
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
     from ringwise.views.documents.cluster import StatusFields, TopDocument
     from ringwise.views.documents.explain import CapacityDocument, WhyDocument
     from ringwise.views.documents.limits import LimitsDocument
-    from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument, PlannedMoves
     from ringwise.views.documents.reservations import ReservationPlanDocument
     from ringwise.views.documents.topology import TopologyDocument
 
@@ -181,15 +181,11 @@ class ClusterAnswers(ABC):
         document = explanation_document(explanation, self.now)
         if explanation.outcome is JobState.PENDING:
             key = explanation.job.key
-            findings = self._scheduler_findings(key, f"{document['namespace']}/{document['name']}")
-            errors = [one.message for one in findings if one.severity == ERROR]
-            notes = [f"{one.object}: {one.message}" for one in findings if one.severity != ERROR]
-            if errors:
-                document["errors"] = errors
-            if notes:
-                document["notes"] = [*document.get("notes", ()), *notes]
+            findings = self._scheduler_findings(key, f"{document.namespace}/{document.name}")
+            document.errors = [one.message for one in findings if one.severity == ERROR]
+            document.notes += [f"{one.object}: {one.message}" for one in findings if one.severity != ERROR]
         if pictures:
-            document["pictures"] = explanation_pictures(explanation, decided.view, self.now)
+            document.pictures = explanation_pictures(explanation, decided.view, self.now)
         return document
 
     def _scheduler_findings(self, _job: str, _name: str) -> list[Finding]:
@@ -209,7 +205,7 @@ class ClusterAnswers(ABC):
         document, plans = self._planned_moves(job, namespace)
         valued = (with_saving(self.decided.view, plan, self.now) for plan in plans)
         objects = [move_plan_body(replace(plan, ttl=DEFAULT_TTL)) for plan in valued]
-        return {"document": document, "objects": objects}
+        return PlannedMoves(document=document, objects=objects)
 
     def _planned_moves(
         self, job: str | None, namespace: str | None

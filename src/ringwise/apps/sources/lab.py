@@ -13,19 +13,29 @@ from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.submission import submission_of
 from ringwise.manifests.bundle import Bundle
 from ringwise.versions import document_problem
-from ringwise.views.documents.explain import CapacityDocument, DoctorDocument
-from ringwise.views.documents.maintenance import PlannedMoves
+from ringwise.views.documents.accounting import IdleDocument, ReportDocument
+from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, HistoryDocument, WhyDocument
+from ringwise.views.documents.limits import LimitsDocument
+from ringwise.views.documents.maintenance import (
+    DefragPlanDocument,
+    DrainPlanDocument,
+    FaultsDocument,
+    PlannedMoves,
+)
+from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.documents.reservations import ReservationPlanDocument
+from ringwise.views.documents.topology import TopologyDocument
+from ringwise.views.kinds import BY_NAME
 from ringwise.views.lists import EVERYTHING, Listing
 
 _OTHER_VERSION = "the lab is of another version of Ringwise: stop it and start it again"
 
 
-def _question(name: str, *parameters: str, document: Any = Any) -> Callable[..., Any]:
+def _question(name: str, *parameters: str, document: Any) -> Callable[..., Any]:
     """A question of `QuerySource`. What it is called with is sent under these names."""
 
     def ask(source: LabSource, *values: Any, **named: Any) -> Any:
-        answer = source.ask(name, **dict(zip(parameters, values, strict=False)), **named)
-        return msgspec.convert(answer, document)
+        return source.ask(name, document, **dict(zip(parameters, values, strict=False)), **named)
 
     return ask
 
@@ -36,39 +46,44 @@ class LabSource:
     def __init__(self, client: LabClient) -> None:
         self._client = client
 
-    def ask(self, question: str, **parameters: Any) -> Any:
-        document = self._client.ask(question, **parameters)
-        problem = document_problem(document["schema"])
-        if problem:
-            raise RefusedByLabError(f"{_OTHER_VERSION} ({problem})")
-        return document
+    def ask(self, question: str, document: Any, **parameters: Any) -> Any:
+        """Return the answer, a document of this type. `Any`: it has no structs, and can be long."""
+        answer = self._client.ask(question, **parameters)
+        problem = document_problem(answer["schema"])
+        try:
+            if not problem:
+                return msgspec.convert(answer, document)
+        except msgspec.ValidationError as error:
+            problem = str(error)
+        raise RefusedByLabError(f"{_OTHER_VERSION} ({problem})")
 
     def move_plans(self, job: str | None = None, namespace: str | None = None) -> PlannedMoves:
-        answer: PlannedMoves = self._client.ask("moves", job=job, namespace=namespace)
-        return answer
+        return msgspec.convert(self._client.ask("moves", job=job, namespace=namespace), PlannedMoves)
 
-    def get(self, kind: str, listing: Listing = EVERYTHING) -> dict[str, Any]:
+    def get(self, kind: str, listing: Listing = EVERYTHING) -> Any:
         """A lab of another version may not know filters, and would list everything."""
-        document: dict[str, Any] = self.ask("get", kind=kind, listing=listing)
+        document = self.ask("get", Any, kind=kind, listing=listing)
         if replace(listing, limit=0) != EVERYTHING and self._client.version != __version__:
             raise RefusedByLabError(f"{_OTHER_VERSION}; until then, lists cannot be filtered or sorted")
         return document
 
-    describe = _question("describe", "kind", "name", "namespace")
-    top = _question("top")
-    faults = _question("faults")
-    why = _question("why", "job", "namespace")
-    history = _question("history", "job", "namespace")
+    def describe(self, kind: str, name: str, namespace: str | None = None) -> Any:
+        return self.ask("describe", BY_NAME[kind].object_type, kind=kind, name=name, namespace=namespace)
+
+    top = _question("top", document=Any)
+    faults = _question("faults", document=FaultsDocument)
+    why = _question("why", "job", "namespace", document=WhyDocument)
+    history = _question("history", "job", "namespace", document=HistoryDocument)
     capacity = _question("capacity", "queue", document=CapacityDocument)
-    limits = _question("limits")
+    limits = _question("limits", document=LimitsDocument)
     doctor = _question("doctor", document=DoctorDocument)
-    topology = _question("topology")
-    idle = _question("idle")
-    report = _question("report", "since", "until", "by", "namespace")
-    drain_plan = _question("drain-plan", "target", "at")
-    reservation_plan = _question("reservation-plan", "request")
-    defrag_plan = _question("defrag-plan", "job", "namespace")
+    topology = _question("topology", document=TopologyDocument)
+    idle = _question("idle", document=IdleDocument)
+    report = _question("report", "since", "until", "by", "namespace", document=ReportDocument)
+    drain_plan = _question("drain-plan", "target", "at", document=DrainPlanDocument)
+    reservation_plan = _question("reservation-plan", "request", document=ReservationPlanDocument)
+    defrag_plan = _question("defrag-plan", "job", "namespace", document=DefragPlanDocument)
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> Any:
         submission, _ = submission_of(manifests)
-        return self.ask("place", submission=submission, scores=scores, pictures=pictures)
+        return self.ask("place", PlaceDocument, submission=submission, scores=scores, pictures=pictures)

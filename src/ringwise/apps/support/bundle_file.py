@@ -43,7 +43,7 @@ from ringwise.records import dataclass
 from ringwise.state.model import Pod, PodClass
 from ringwise.topology.boards import BoardCatalog
 from ringwise.versions import unsupported
-from ringwise.views.documents.reference import SupportBundleDocument
+from ringwise.views.documents.reference import BundledJournalFields, ReplacedFields, SupportBundleDocument
 
 OBJECTS, JOURNAL, MANIFEST, README = "objects.jsonl", "journal.jsonl", "MANIFEST.json", "README.txt"
 #: Bytes of journals that are taken along; of more, the newest files.
@@ -242,47 +242,45 @@ def _kind_of(event: str) -> str:
 def _document(contents: Contents, counts: _Counts, renaming: Renaming) -> SupportBundleDocument:
     names = renaming.names
     addresses = 0 if names is None else names.addresses
-    return {
-        "schema": "ringwise.io/support-bundle/v1",
-        "ringwise": __version__,
-        "source": contents.source,
-        "names": "kept" if names is None else "replaced",
-        "replaced": {
-            "names": 0 if names is None else len(names.mapping()) - addresses,
-            "addresses": addresses,
-        },
-        "objects": dict(sorted(counts.kinds.items())),
-        "journals": [
-            {"file": name, "batches": batches, "events": events}
+    return SupportBundleDocument(
+        ringwise=__version__,
+        source=contents.source,
+        names="kept" if names is None else "replaced",
+        replaced=ReplacedFields(
+            names=0 if names is None else len(names.mapping()) - addresses, addresses=addresses
+        ),
+        objects=dict(sorted(counts.kinds.items())),
+        journals=[
+            BundledJournalFields(file=name, batches=batches, events=events)
             for name, (_, batches, events) in counts.files.items()
             if name != OBJECTS
         ],
-        "excluded": _NEVER,
-        "omitted": [*([] if renaming.with_text else ["messages and other free text"]), *contents.not_needed],
-        "missing": counts.missing,
-    }
+        excluded=_NEVER,
+        omitted=[*([] if renaming.with_text else ["messages and other free text"]), *contents.not_needed],
+        missing=counts.missing,
+    )
 
 
 def readme(document: SupportBundleDocument) -> str:
     """What is in a bundle, for people: on the terminal and in the file."""
-    source = {"files": "files", "lab": "a lab", "cluster": "a cluster"}[document["source"]]
-    lines = [f"support bundle of {source}, created by Ringwise {document['ringwise']}"]
-    objects = ", ".join(f"{count:,} {kind}" for kind, count in document["objects"].items()) or "none"
+    source = {"files": "files", "lab": "a lab", "cluster": "a cluster"}[document.source]
+    lines = [f"support bundle of {source}, created by Ringwise {document.ringwise}"]
+    objects = ", ".join(f"{count:,} {kind}" for kind, count in document.objects.items()) or "none"
     lines += [f"objects: {objects}"]
-    for journal in document["journals"]:
-        batches, events = counted(journal["batches"], "batch"), counted(journal["events"], "event")
-        lines.append(f"{journal['file']}: {batches}, {events}")
-    if document["names"] == "kept":
+    for journal in document.journals:
+        batches, events = counted(journal.batches, "batch"), counted(journal.events, "event")
+        lines.append(f"{journal.file}: {batches}, {events}")
+    if document.names == "kept":
         lines.append("names: kept")
     else:
-        replaced = document["replaced"]
+        replaced = document.replaced
         lines.append(
-            f"replaced: {counted(replaced['names'], 'name')}, "
-            f"{counted(replaced['addresses'], 'address', 'addresses')}"
+            f"replaced: {counted(replaced.names, 'name')}, "
+            f"{counted(replaced.addresses, 'address', 'addresses')}"
         )
-    lines.append(f"never included: {document['excluded']}")
-    lines += [f"omitted: {line}" for line in document["omitted"]]
-    lines += [f"missing: {line}" for line in document["missing"]]
+    lines.append(f"never included: {document.excluded}")
+    lines += [f"omitted: {line}" for line in document.omitted]
+    lines += [f"missing: {line}" for line in document.missing]
     return "\n".join(lines) + "\n"
 
 

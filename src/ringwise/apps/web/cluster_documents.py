@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ringwise.apps.sources.documents import ClusterAnswers
 from ringwise.scheduler.defragment.movable import DisruptionBudget
@@ -74,12 +74,12 @@ class ViewAnswers(ClusterAnswers):
         return moves_document(self._view, self._now)
 
 
-def _list(kind: str) -> Callable[[ViewAnswers], Mapping[str, Any]]:
+def _list(kind: str) -> Callable[[ViewAnswers], object]:
     return lambda answers: answers.get(kind, Listing(limit=MAX_ROWS))
 
 
 #: By the names that they have in `ringwise.web.openapi`.
-CLUSTER_DOCUMENTS: dict[str, Callable[[ViewAnswers], Mapping[str, Any]]] = {
+CLUSTER_DOCUMENTS: dict[str, Callable[[ViewAnswers], object]] = {
     "problems": ViewAnswers.problems,
     "limits": ViewAnswers.limits,
     "moves": ViewAnswers.moves,

@@ -25,8 +25,9 @@ from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.findings import Finding
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.views.cluster import vcjob_view
-from ringwise.views.documents.accounting import GroupBy
-from ringwise.views.documents.explain import WhyDocument
+from ringwise.views.documents.accounting import GroupBy, ReportDocument
+from ringwise.views.documents.explain import HistoryDocument, WhyDocument
+from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import document_without_gang, explanation_document
 from ringwise.views.history import history_document
 from ringwise.views.place import place_document
@@ -112,7 +113,7 @@ class SchedulerAnswers:
                 budgets = await self._read_budgets()
                 reported = await self._reported() if name == "problems" else ()
 
-                def make(scheduler: WatchedScheduler, now: int) -> Mapping[str, Any]:
+                def make(scheduler: WatchedScheduler, now: int) -> object:
                     beside = budgets, reported, self._written
                     answers = ViewAnswers(scheduler.view, now, *beside, renews_reports=self._renews_reports)
                     return CLUSTER_DOCUMENTS[name](answers)
@@ -126,7 +127,7 @@ class SchedulerAnswers:
         # A copy of the process has no connections.
         return no_budgets() if self._disruption_budgets is None else await self._disruption_budgets()
 
-    async def _answer(self, question: Callable[[WatchedScheduler, int], Mapping[str, Any]]) -> _Document:
+    async def _answer(self, question: Callable[[WatchedScheduler, int], object]) -> _Document:
         """Raises RequestRefusedError and NotLeadingError."""
         try:
             answer = await self._forked_queries.answer(
@@ -139,7 +140,8 @@ class SchedulerAnswers:
         reply = _QUERY_RESULT.decode(answer)
         if reply.refused is not None:
             raise RequestRefusedError(*reply.refused)
-        return reply.document
+        document: _Document = reply.document
+        return document
 
 
 _Document = dict[str, Any]
@@ -148,7 +150,7 @@ _Document = dict[str, Any]
 class _QueryResult(msgspec.Struct):
     """What comes through the pipe: a document, or status, code and message of a refusal."""
 
-    document: _Document = {}
+    document: Any = None
     refused: tuple[int, str, str] | None = None
 
 
@@ -156,22 +158,22 @@ _QUERY_RESULT = msgspec.json.Decoder(_QueryResult)
 
 
 def _encoded(
-    question: Callable[[WatchedScheduler, int], Mapping[str, Any]], scheduler: WatchedScheduler, now: int
+    question: Callable[[WatchedScheduler, int], object], scheduler: WatchedScheduler, now: int
 ) -> bytes:
     try:
-        made = _QueryResult(dict(question(scheduler, now)))
+        made = _QueryResult(question(scheduler, now))
     except RequestRefusedError as error:
         made = _QueryResult(refused=(error.status, error.code, str(error)))
     return msgspec.json.encode(made)
 
 
-def _report(documents: Documents, now: int, by: GroupBy, days: int) -> Mapping[str, Any]:
+def _report(documents: Documents, now: int, by: GroupBy, days: int) -> ReportDocument:
     today = datetime.fromtimestamp(now // 1_000_000_000, UTC).date()
     first = today - timedelta(days=days - 1)
     return report_document(documents, ReportPeriod(first.isoformat(), today.isoformat()), by, now)
 
 
-def _history(journals: Sequence[Path], namespace: str, name: str) -> Mapping[str, Any]:
+def _history(journals: Sequence[Path], namespace: str, name: str) -> HistoryDocument:
     try:
         recorded = history_of(f"{namespace}/{name}", journals)
     except (UnknownHistoryError, JournalError) as error:
@@ -210,7 +212,7 @@ def _read(text: bytes) -> Bundle:
     return bundle
 
 
-def _what_if(scheduler: WatchedScheduler, now: int, submitted: Bundle) -> Mapping[str, Any]:
+def _what_if(scheduler: WatchedScheduler, now: int, submitted: Bundle) -> PlaceDocument:
     """Raises RequestRefusedError."""
     try:
         return place_document(what_if(scheduler.view, now, submitted))

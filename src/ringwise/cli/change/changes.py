@@ -23,6 +23,7 @@ from ringwise.cli.query.queries import (
     target_options,
 )
 from ringwise.grammar import counted
+from ringwise.views.documents.changes import AdvanceDocument, DeleteDocument, SubmitDocument
 from ringwise.views.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -98,17 +99,17 @@ def submit_command(
         complain(f"note: PodDisruptionBudget: {count} not stored; a lab does not support them")
     objects = counted(f"{len(list(submission.objects())):,}", "object")
     target = change_target(options)
-    answer = target.change("submit", submission, f"submitting {objects}")
+    answer = target.change("submit", submission, f"submitting {objects}", SubmitDocument)
     if answer is None:
         complain(f"note: {objects} stored; the lab did not explain the jobs in time: see ringwise get jobs")
         code = ExitCode.PENDING if wait else ExitCode.FAILED if bundle.misspelled else ExitCode.OK
         raise SystemExit(ExitCode.BAD_INPUT if bundle.errors else code)
-    complain(*(f"note: {note}" for note in answer.pop("notes", ())))
-    jobs = answer["jobs"]
+    complain(*(f"note: {note}" for note in answer.notes))
+    answer.notes, jobs = [], answer.jobs
     code = ExitCode.OK
     if wait:
         jobs, started = _wait_for(target, jobs, timeout)
-        answer["jobs"] = jobs
+        answer.jobs = jobs
         code = ExitCode.OK if started else ExitCode.PENDING
     refused = [f"job {job['namespace']}/{job['name']}" for job in jobs if job["state"] == "rejected"]
     if len(refused) > _NAMED:
@@ -210,8 +211,8 @@ def delete_command(
 
     objects = _objects_of_files(files) if files else [(str(kind), name) for name in names]
     request = DeleteRequest(objects, kind if everything else None, namespace, ignore_not_found)
-    answer = change_target(options).change("delete", request, "deleting")
-    lines = [f"{one['kind']} {one['name']} deleted" for one in answer["deleted"]]
+    answer = change_target(options).change("delete", request, "deleting", DeleteDocument)
+    lines = [f"{one.kind} {one.name} deleted" for one in answer.deleted]
     show_text(answer, output, "\n".join(lines or ["there is nothing to delete"]))
 
 
@@ -349,5 +350,5 @@ def advance_command(duration: int | None, lab: Path | None, output: str) -> None
     from ringwise.durations import time_text
 
     only_lab({"lab": lab}, "a cluster has real time")
-    answer = LabTarget(lab).change("advance", AdvanceRequest(duration), "advancing the time")
-    show_text(answer, output, f"virtual time: {time_text(answer['now'])}")
+    answer = LabTarget(lab).change("advance", AdvanceRequest(duration), "advancing the time", AdvanceDocument)
+    show_text(answer, output, f"virtual time: {time_text(answer.now)}")

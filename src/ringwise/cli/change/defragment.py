@@ -54,7 +54,7 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
         return
     if output == "yaml":
         plans = ask(options, lambda source: source.move_plans(job, namespace_of(options)))
-        click.echo("---\n".join(document_text(one, output) for one in plans["objects"]), nl=False)
+        click.echo("---\n".join(document_text(one, output) for one in plans.objects), nl=False)
         return
     document = ask(options, lambda source: source.defrag_plan(job, namespace_of(options)))
 

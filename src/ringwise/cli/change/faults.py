@@ -17,6 +17,7 @@ from ringwise.cli.query.queries import (
     target_options,
 )
 from ringwise.grammar import quoted
+from ringwise.views.documents.maintenance import FaultChangeDocument
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -113,7 +114,8 @@ def _change(options: dict[str, Any], output: str, action: str, **request: Any) -
     from ringwise.apps.lab.requests import FaultRequest
 
     only_lab(options, "its hardware is simulated")
-    answer = LabTarget(options["lab"]).change(action, FaultRequest(**request), "changing the lab")
+    target = LabTarget(options["lab"])
+    answer = target.change(action, FaultRequest(**request), "changing the lab", FaultChangeDocument)
 
     def draw(console: Console) -> None:
         from ringwise.cli.printers.faults import print_changes

@@ -23,10 +23,10 @@ from ringwise.cli.query.queries import (
 )
 from ringwise.grammar import counted
 from ringwise.messages.move_plan import APPROVED, DONE, REFUSED
+from ringwise.views.documents.changes import AppliedPlanFields, MovesDocument
 
 if TYPE_CHECKING:
     from ringwise.kubeclient.config import Access
-    from ringwise.views.documents.changes import AppliedPlanFields, MovesDocument
     from ringwise.views.documents.maintenance import DefragPlanDocument, MovePlanFields, PlannedMoves
 
 #: Nanoseconds: longer than any plan lives.
@@ -41,14 +41,14 @@ def apply_moves(job: str | None, yes: bool, output: str, options: dict[str, Any]
     target, namespace = change_target(options), namespace_of(options)
 
     def apply(planned: PlannedMoves, follow: Follow) -> None:
-        document = planned["document"]
+        document = planned.document
         done: list[AppliedPlanFields] = []
         if _before_moving(document, yes):
-            for plan, body in zip(document["plans"], planned["objects"], strict=True):
+            for plan, body in zip(document.plans, planned.objects, strict=True):
                 done.append(_carry_out(plan, body, follow))
-                if done[-1]["state"] != DONE:
+                if done[-1].state != DONE:
                     break
-        _show(document, done, len(document["plans"]) - len(done), output)
+        _show(document, done, len(document.plans) - len(done), output)
 
     def _carry_out(plan: MovePlanFields, body: dict[str, Any], follow: Follow) -> AppliedPlanFields:
         from ringwise.apps.lab.requests import MoveRequest
@@ -63,12 +63,14 @@ def apply_moves(job: str | None, yes: bool, output: str, options: dict[str, Any]
                 f"to follow it: ringwise why --history {_job(plan)}",
                 code=ExitCode.INTERRUPTED,
             ) from None
-        moved = list(dict.fromkeys(map(_job, plan["moves"])))
-        return {"id": name, "job": _job(plan), "moved": moved, "state": state, "message": message}
+        moved = list(dict.fromkeys(map(_job, plan.moves)))
+        return AppliedPlanFields(id=name, job=_job(plan), moved=moved, state=state, message=message)
 
     def in_lab(lab: Path | None) -> None:
+        from ringwise.apps.sources.lab import LabSource
+
         with lab_client(lab, "looking for moves", hint=in_cluster_hint()) as client:
-            planned: PlannedMoves = client.ask("moves", job=job, namespace=namespace)
+            planned = LabSource(client).move_plans(job, namespace)
         apply(planned, lambda name: _follow(lab, name))
 
     def in_cluster(access: Access) -> None:
@@ -89,9 +91,9 @@ def _before_moving(document: DefragPlanDocument, yes: bool) -> bool:
     from ringwise.cli.printers.defragment import print_move_plans
 
     print_move_plans(Console(stderr=True, highlight=False), document, tried=False)
-    moves = [move for plan in document["plans"] for move in plan["moves"]]
+    moves = [move for plan in document.plans for move in plan.moves]
     if moves and not yes:
-        pods = sum(len(move["pods"]) for move in moves)
+        pods = sum(len(move.pods) for move in moves)
         confirm(
             f"move {', '.join(dict.fromkeys(map(_job, moves)))} and evict {counted(pods, 'pod')}?", "moves"
         )
@@ -99,27 +101,26 @@ def _before_moving(document: DefragPlanDocument, yes: bool) -> bool:
 
 
 def _job(named: Any) -> str:
-    return f"{named['namespace']}/{named['name']}"
+    return f"{named.namespace}/{named.name}"
 
 
 def _show(document: DefragPlanDocument, done: list[AppliedPlanFields], left: int, output: str) -> None:
-    answer: MovesDocument = {"schema": "ringwise.io/moves/v1", "plans": done, "skipped_plans": left}
     lines = [_line(one) for one in done]
     if left:
         lines.append(f"{counted(left, 'plan')} not begun: they follow from the one that failed")
-    failed = any(one["state"] != DONE for one in done)
     # A job that was asked for by name and is not helped is not a success either.
-    nothing = not done and bool(document["without_plan"])
+    failed = any(one.state != DONE for one in done) or bool(not done and document.without_plan)
     text = "\n".join(lines) if lines else "nothing was changed: no moves start a job"
-    show_text(answer, output, text, ExitCode.FAILED if failed or nothing else ExitCode.OK)
+    code = ExitCode.FAILED if failed else ExitCode.OK
+    show_text(MovesDocument(plans=done, skipped_plans=left), output, text, code)
 
 
 def _line(one: AppliedPlanFields) -> str:
-    moved = ", ".join(one["moved"])
-    if one["state"] == DONE:
-        return f"{one['job']} has started; moved: {moved}"
-    happened = "was rejected" if one["state"] == REFUSED else "failed"
-    return f"{one['job']}: the plan {happened}: {one['message']}"
+    moved = ", ".join(one.moved)
+    if one.state == DONE:
+        return f"{one.job} has started; moved: {moved}"
+    happened = "was rejected" if one.state == REFUSED else "failed"
+    return f"{one.job}: the plan {happened}: {one.message}"
 
 
 # -- to the end ----------------------------------------------------------------------------------

@@ -77,11 +77,12 @@ def requeue_command(job: str, output: str, **options: Any) -> None:
 
 def _change(action: str, job: str, output: str, options: dict[str, Any]) -> None:
     from ringwise.apps.lab.requests import JobRequest
+    from ringwise.views.documents.changes import JobChangeDocument
 
     queue, priority = options.get("queue"), options.get("priority")
     if "" in (queue, priority, job):
         raise stop("ringwise: the name of a job, queue or priority class must not be empty")
     names = ("namespace", "all_namespaces", "by", "reason", "timeout")
     request = JobRequest(job, queue=queue, priority=priority, **{name: options[name] for name in names})
-    document = change_target(options).change(action, request)
-    show_text(document, output, document["message"])
+    document = change_target(options).change(action, request, document=JobChangeDocument)
+    show_text(document, output, document.message)

@@ -29,10 +29,11 @@ class ChangeTarget(Protocol):
     #: The program with which a person goes on.
     program: str
 
-    def change(self, action: str, request: msgspec.Struct, doing: str = "") -> Any:
+    def change(self, action: str, request: msgspec.Struct, doing: str = "", document: Any = Any) -> Any:
         """Make a change of the table of requests; what goes wrong ends the command with one line.
 
         None: it is made, and the target did not answer in time. `doing`: what is shown meanwhile.
+        `document`: the type of the answer.
         """
 
     def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
@@ -45,7 +46,7 @@ class LabTarget:
     def __init__(self, lab: Path | None) -> None:
         self._lab = lab
 
-    def change(self, action: str, request: msgspec.Struct, doing: str = "") -> Any:
+    def change(self, action: str, request: msgspec.Struct, doing: str = "", document: Any = Any) -> Any:
         from ringwise.apps.lab.client import NoLabError
 
         acknowledged = False
@@ -60,7 +61,7 @@ class LabTarget:
 
             client.on_progress = progress
             try:
-                return client.do(action, request)
+                return msgspec.convert(client.do(action, request), document)
             except NoLabError:
                 if not acknowledged:
                     raise
@@ -76,7 +77,7 @@ class ClusterTarget:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    def change(self, action: str, request: msgspec.Struct, doing: str = "") -> Any:
+    def change(self, action: str, request: msgspec.Struct, doing: str = "", document: Any = Any) -> Any:
         from ringwise.apps.live_changes import CHANGES
 
         with talking_to_cluster(), spinner(doing or action):

@@ -10,12 +10,12 @@ import click
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import output_option, spinner, stop
 from ringwise.cli.query.queries import show
+from ringwise.views.documents.maintenance import DrillDocument, DrillFields, DrillStepFields
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ringwise.apps.drill.run import DrillResult
-    from ringwise.views.documents.maintenance import DrillDocument, DrillFields
 
 
 @click.command("drill")
@@ -73,11 +73,7 @@ def _drill_files(files: tuple[Path, ...]) -> list[Path]:
 
 
 def _document(results: list[DrillResult], passed: bool) -> DrillDocument:
-    return {
-        "schema": "ringwise.io/drill/v1",
-        "passed": passed,
-        "drills": [_fields(result) for result in results],
-    }
+    return DrillDocument(passed=passed, drills=[_fields(result) for result in results])
 
 
 def _fields(result: DrillResult) -> DrillFields:
@@ -85,21 +81,21 @@ def _fields(result: DrillResult) -> DrillFields:
     from ringwise.durations import time_text
     from ringwise.views.history import seconds, timeline_fields
 
-    return {
-        "file": str(result.drill.path),
-        "title": result.drill.title,
-        "passed": result.passed,
-        "virtual_seconds": seconds(result.end - START),
-        "steps": [
-            {
-                "number": step.number,
-                "kind": step.kind,
-                "message": step.text,
-                "time": time_text(step.at),
-                "passed": step.holds,
-                "problems": step.problems,
-            }
+    return DrillFields(
+        file=str(result.drill.path),
+        title=result.drill.title,
+        passed=result.passed,
+        virtual_seconds=seconds(result.end - START),
+        steps=[
+            DrillStepFields(
+                number=step.number,
+                kind=step.kind,
+                message=step.text,
+                time=time_text(step.at),
+                passed=step.holds,
+                problems=step.problems,
+            )
             for step in result.steps
         ],
-        "timeline": timeline_fields(START, ((one.job, one.entry) for one in result.timeline)),
-    }
+        timeline=timeline_fields(START, ((one.job, one.entry) for one in result.timeline)),
+    )

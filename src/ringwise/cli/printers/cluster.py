@@ -19,6 +19,7 @@ from ringwise.grammar import agrees, amount_text, counted
 from ringwise.manifests.text.errors import one_line
 from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.scheduler.job_states import would_be_placed
+from ringwise.views.documents.changes import SubmitDocument
 from ringwise.views.documents.cluster import (
     ChipFields,
     JobFaultFields,
@@ -379,30 +380,30 @@ def amounts_text(amounts: Mapping[str, int | float]) -> str:
 _JOB_KINDS = ("Job", "Pod", "PodGroup")
 
 
-def draw_submitted(console: Console, answer: dict[str, Any], *, dry_run: bool) -> None:
+def draw_submitted(console: Console, answer: SubmitDocument, *, dry_run: bool) -> None:
     by_kind: dict[tuple[str, str], list[str]] = {}
-    for thing in answer["objects"]:
-        by_kind.setdefault((thing["kind"], thing["action"]), []).append(thing["name"])
+    for thing in answer.objects:
+        by_kind.setdefault((thing.kind, thing.action), []).append(thing.name)
     for (kind, action), names in by_kind.items():
         if kind in _JOB_KINDS and len(names) <= _LISTED:
             continue
         words = f"{len(names)} x {kind}" if len(names) > 1 else f"{kind} {names[0]}".rstrip()
         print_line(console, f"{escape(words)} {escape(action)}{' (dry run)' if dry_run else ''}")
     unchanged = {name for kind in _JOB_KINDS for name in by_kind.get((kind, "unchanged"), ())}
-    for job in answer["jobs"][:_LISTED] if len(answer["jobs"]) > 2 * _LISTED else answer["jobs"]:
+    for job in answer.jobs[:_LISTED] if len(answer.jobs) > 2 * _LISTED else answer.jobs:
         if job_key(job) in unchanged:
             print_line(console, f"{escape(job_key(job))}: unchanged")
         else:
             _draw_submitted_job(console, job)
-    if len(answer["jobs"]) > 2 * _LISTED:
+    if len(answer.jobs) > 2 * _LISTED:
         counts: dict[str, int] = {}
-        for job in answer["jobs"]:
+        for job in answer.jobs:
             counts[job["state"]] = counts.get(job["state"], 0) + 1
         words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-        print_line(console, f"... all {counted(answer['jobs'], 'job')}: {words}")
+        print_line(console, f"... all {counted(answer.jobs, 'job')}: {words}")
 
 
-def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
+def _draw_submitted_job(console: Console, job: JobFields) -> None:
     outcome, reason = job["state"], job["reason"]
     nodes = job["nodes"]
     where = ""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
+from msgspec import UNSET
 from rich.console import Console
 from rich.markup import escape
 
@@ -46,36 +47,37 @@ _DRAINED_NODES = 3
 
 
 def print_explanation(console: Console, answer: WhyDocument) -> None:
-    color, pictures = _COLORS[answer["state"]], answer.get("pictures")
-    words = f" ({answer['class']})" if answer["class"] else ""
-    key = f"{escape(answer['namespace'])}/{escape(answer['name'])}"
-    print_line(console, f"[bold]{key}[/]{words}: [{color}]{answer['state']}[/]")
-    print_line(console, f"  {escape(answer['message'])}")
-    for line in answer.get("errors", ()):
+    color = _COLORS[answer.state]
+    pictures = None if answer.pictures is UNSET else answer.pictures
+    words = f" ({answer.job_class})" if answer.job_class else ""
+    key = f"{escape(answer.namespace)}/{escape(answer.name)}"
+    print_line(console, f"[bold]{key}[/]{words}: [{color}]{answer.state}[/]")
+    print_line(console, f"  {escape(answer.message)}")
+    for line in answer.errors:
         print_line(console, f"  [red]error: {escape(line)}[/]")
     for line in (
-        *answer.get("notes", ()),
-        *answer["faults"],
-        *filter(None, (answer["board_reason"],)),
-        *answer["plan"],
+        *answer.notes,
+        *answer.faults,
+        *filter(None, (answer.board_reason,)),
+        *answer.plan,
     ):
         print_line(console, f"  {escape(line)}")
-    chips = {} if pictures is None else {one["node"]: one for one in pictures["nodes"]}
+    chips = {} if pictures is None else {one["node"]: one for one in pictures.nodes}
     _print_refusals(console, answer)
     _print_misses(console, answer, chips)
     _print_queue(console, answer)
     _print_fixes(console, answer)
-    for sentence in answer.get("omitted", ()):
+    for sentence in answer.omitted:
         print_line(console, f"not checked: {escape(sentence)}", style="yellow")
-    if any(pod["node"] or "would_be_scheduled_on" in pod for pod in answer["pods"]):
+    if any(pod.node or pod.would_be_scheduled_on for pod in answer.pods):
         _print_pods(console, answer, chips)
-    if pictures is not None and pictures["switches"]:
+    if pictures is not None and pictures.switches:
         console.print()
-        print_switches(console, pictures["switches"])
-    if pictures is not None and pictures["superpods"]:
+        print_switches(console, pictures.switches)
+    if pictures is not None and pictures.superpods:
         console.print()
-        print_superpods(console, pictures["superpods"])
-    shown = "\n".join(answer["plan"])
+        print_superpods(console, pictures.superpods)
+    shown = "\n".join(answer.plan)
     for line, used in (
         (CLASS_LEGEND, bool(words)),
         (SCORE_LEGEND, "score " in shown),
@@ -86,81 +88,79 @@ def print_explanation(console: Console, answer: WhyDocument) -> None:
 
 
 def _print_refusals(console: Console, answer: WhyDocument) -> None:
-    refusals, examples = answer["rejected_nodes"], answer["rejection_examples"]
+    refusals, examples = answer.rejected_nodes, answer.rejection_examples
     if refusals is None or examples is None:
         return
-    console.print(f"\nWhy no node fits {escape(answer['checked_pod'] or '')}", style="bold")
+    console.print(f"\nWhy no node fits {escape(answer.checked_pod or '')}", style="bold")
     table = Table([Column("nodes"), Column("reason")], note="for example")
-    if answer["fitting_nodes"]:
-        table.add(str(answer["fitting_nodes"]), "fits")
+    if answer.fitting_nodes:
+        table.add(str(answer.fitting_nodes), "fits")
     for code, count in refusals.items():
         table.add(str(count), code, note=examples[code])
     table.print(console)
 
 
 def _print_misses(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
-    if not answer["closest_nodes"]:
+    if not answer.closest_nodes:
         return
     console.print("\nClosest nodes", style="bold")
     table = Table([Column("node"), Column("chips")], note="missing")
-    for miss in answer["closest_nodes"]:
-        table.add(miss["node"], _picture(chips, miss["node"]), note=miss["message"])
+    for miss in answer.closest_nodes:
+        table.add(miss.node, _picture(chips, miss.node), note=miss.message)
     table.print(console)
 
 
 def _print_queue(console: Console, answer: WhyDocument) -> None:
-    queue, expected = answer["queue"], answer["expected_start"]
-    if queue["position"] is None:
+    queue, expected = answer.queue, answer.expected_start
+    if queue.position is None:
         if expected is not None:
             # It has its nodes, or cannot have any yet: it is in no queue.
             console.print()
             print_line(console, f"[bold]expected start[/]: {escape(expected['message'])}")
         return
-    ahead = f", behind {', '.join(queue['jobs_ahead'])}" if queue["jobs_ahead"] else ""
-    if queue["position"] - 1 > len(queue["jobs_ahead"]):
-        ahead += f" and {queue['position'] - 1 - len(queue['jobs_ahead'])} more"
-    place = f"{queue['position']} of {queue['pending']} pending{escape(ahead)}"
+    ahead = f", behind {', '.join(queue.jobs_ahead)}" if queue.jobs_ahead else ""
+    if queue.position - 1 > len(queue.jobs_ahead):
+        ahead += f" and {queue.position - 1 - len(queue.jobs_ahead)} more"
+    place = f"{queue.position} of {queue.pending} pending{escape(ahead)}"
     console.print()
-    print_line(console, f"[bold]queue {escape(queue['name'])}[/]: {place}")
-    if answer["reserved_chips"]:
-        reserved = counted(answer["reserved_chips"], "chip is", "chips are")
+    print_line(console, f"[bold]queue {escape(queue.name)}[/]: {place}")
+    if answer.reserved_chips:
+        reserved = counted(answer.reserved_chips, "chip is", "chips are")
         print_line(console, f"{reserved} reserved for it until it can start")
     if expected is not None:
         print_line(console, f"[bold]expected start[/]: {escape(expected['message'])}")
 
 
 def _print_fixes(console: Console, answer: WhyDocument) -> None:
-    if answer["reason"] is None:
+    if answer.reason is None:
         return
-    if not answer["fixes"] and answer["reason"]["fixes"]:
+    if not answer.fixes and answer.reason["fixes"]:
         # Nothing can be tried: what helps is not for the scheduler to do.
         console.print("\nFixes", style="bold")
-        for text in answer["reason"]["fixes"]:
+        for text in answer.reason["fixes"]:
             print_line(console, f"  - {escape(text)}")
         return
-    if not answer["fixes"]:
+    if not answer.fixes:
         console.print("\nNo change that was tried would start it now", style="bold")
         return
     console.print("\nFixes (each was verified on a copy of the cluster)", style="bold")
-    for fix in answer["fixes"]:
-        print_line(console, f"  - {escape(fix_sentence(fix['message'], fix['conflicting_jobs']))}")
+    for fix in answer.fixes:
+        print_line(console, f"  - {escape(fix_sentence(fix.message, fix.conflicting_jobs))}")
 
 
 def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
-    pods = answer["pods"]
+    pods = answer.pods
     shown = first_and_last(pods, WHY_PODS)
     console.print()
-    would = any("would_be_scheduled_on" in pod for pod in pods)
+    would = any(pod.would_be_scheduled_on for pod in pods)
     columns = ("pod", "rank", "node", *(["would be placed on"] if would else []), "chips", "rings")
     table = Table([Column(name) for name in columns])
-    pictures = [
-        _picture(chips, pod["node"] or pod.get("would_be_scheduled_on"), pod["chips"]) for pod in shown
-    ]
+    pictures = [_picture(chips, pod.node or pod.would_be_scheduled_on, pod.chips) for pod in shown]
     for pod, picture in zip(shown, pictures, strict=True):
         if pod is shown[-1] and len(shown) < len(pods):
             table.add(f"... {len(pods) - len(shown)} more")
-        nodes = [pod["node"] or "-", *([pod.get("would_be_scheduled_on", "")] if would else [])]
-        table.add(pod["name"], str(pod["rank"]), *nodes, chip_list(pod["chips"]), picture)
+        nodes = [pod.node or "-", *([pod.would_be_scheduled_on] if would else [])]
+        table.add(pod.name, str(pod.rank), *nodes, chip_list(pod.chips), picture)
     table.print(console)
     print_line(console, legend(pictures, "this pod"), style="dim")
 

@@ -16,23 +16,23 @@ _SHOWN_JOBS = 5
 
 def print_changes(console: Console, answer: FaultChangeDocument) -> None:
     """One line for each fault that began or ended."""
-    for row in answer["cleared"]:
+    for row in answer.cleared:
         print_line(console, Text(f"{_place(row)} healthy"))
-    for row in answer["injected"]:
+    for row in answer.injected:
         print_line(console, Text(f"{_place(row)} faulty ({_words(row)})"))
-    if not answer["cleared"] and not answer["injected"]:
+    if not answer.cleared and not answer.injected:
         print_line(console, Text("nothing changed"))
 
 
 def print_faults(console: Console, document: FaultsDocument) -> None:
-    rows = document["faults"]
+    rows = document.faults
     if not rows:
         print_line(console, Text("there are no faults"))
         return
     names = ("node", "kind", "chip", "level or status", "code", "for")
     table = Table([Column(name) for name in names], note="jobs")
     for row in rows:
-        age = "" if row["since"] is None else duration_text(document["now"] - row["since"])
+        age = "" if row["since"] is None else duration_text(document.now - row["since"])
         more = (
             f" and {len(row['affected_jobs']) - _SHOWN_JOBS} more"
             if len(row["affected_jobs"]) > _SHOWN_JOBS

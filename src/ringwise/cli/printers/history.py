@@ -58,29 +58,29 @@ Entry = HistoryEntryFields | DrillEntryFields
 
 
 def print_history(console: Console, history: HistoryDocument) -> None:
-    key = f"{history['namespace']}/{history['name']}"
+    key = f"{history.namespace}/{history.name}"
     print_line(console, f"[bold]{escape(key)}[/]: {_summary(history)}")
-    entries = history["entries"]
+    entries = history.entries
     if entries:
-        print_line(console, f"[dim]from {entries[0]['time']} to {history['until']}[/]")
-        history_table([(entries[0]["nanoseconds"], "", entry) for entry in entries]).print(console)
+        print_line(console, f"[dim]from {entries[0].time} to {history.until}[/]")
+        history_table([(entries[0].nanoseconds, "", entry) for entry in entries]).print(console)
 
 
 def print_runs(console: Console, history: HistoryDocument) -> None:
     """One row for each run, as `sacct -j` shows them."""
-    if not history["runs"]:
+    if not history.runs:
         console.print("it has not run yet")
         return
     table = Table([Column(name) for name in ("start", "end", "elapsed", "state", "nodes")], note="reason")
-    for run in history["runs"]:
-        end = nanoseconds(history["until"]) if run["end"] is None else run["end"]
+    for run in history.runs:
+        end = nanoseconds(history.until) if run.end is None else run.end
         table.add(
-            time_text(run["start"]),
-            "-" if run["end"] is None else time_text(end),
-            duration_text(end - run["start"]),
-            run["state"],
-            name_list(run["nodes"]),
-            note=run["reason"],
+            time_text(run.start),
+            "-" if run.end is None else time_text(end),
+            duration_text(end - run.start),
+            run.state,
+            name_list(run.nodes),
+            note=run.reason,
         )
     table.print(console)
 
@@ -92,17 +92,17 @@ def history_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str
     columns = [Column("after"), *([Column("job")] if named else []), Column("what"), Column("", wraps=True)]
     table = Table(columns, gap=2, headings=False)
     for begin, job, entry in rows:
-        what = Text(entry["kind"], {**_STYLES, **styles}.get(entry["kind"], ""))
+        what = Text(entry.kind, {**_STYLES, **styles}.get(entry.kind, ""))
         cells: list[str | Text] = [job] if named else []
-        table.add(f"+{duration_text(entry['nanoseconds'] - begin, units=4)}", *cells, what, entry_text(entry))
+        table.add(f"+{duration_text(entry.nanoseconds - begin, units=4)}", *cells, what, entry_text(entry))
     return table
 
 
 def entry_text(entry: Entry) -> str:
-    took, kind = entry["duration_seconds"], entry["kind"]
+    took, kind = entry.duration_seconds, entry.kind
     if took is None or kind not in _SPENT or (kind == PLACED and took < 1):
-        return entry["message"]
-    return f"{entry['message']} ({_SPENT[kind]} {_seconds_text(took)})"
+        return entry.message
+    return f"{entry.message} ({_SPENT[kind]} {_seconds_text(took)})"
 
 
 def _seconds_text(seconds: float) -> str:
@@ -110,10 +110,10 @@ def _seconds_text(seconds: float) -> str:
 
 
 def _summary(history: HistoryDocument) -> str:
-    words = [f"pending for {_seconds_text(history['pending_seconds'])}"]
-    if history["faults"]:
-        words.append(counted(history["faults"], "fault"))
-        words.append(f"{counted(history['moved_pods'], 'pod')} moved")
-    if history["pending_reason"]:
-        words.append(f"pending now: {history['pending_reason']}")
+    words = [f"pending for {_seconds_text(history.pending_seconds)}"]
+    if history.faults:
+        words.append(counted(history.faults, "fault"))
+        words.append(f"{counted(history.moved_pods, 'pod')} moved")
+    if history.pending_reason:
+        words.append(f"pending now: {history.pending_reason}")
     return ", ".join(words)

@@ -12,29 +12,27 @@ from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import seconds_text, time_text
 from ringwise.grammar import amount_text
 from ringwise.views.documents.limits import (
-    LimitFields,
     LimitsDocument,
     LimitUseFields,
-    RunTimeFields,
     UsageLimitFields,
 )
 
 
 def print_limits(console: Console, document: LimitsDocument) -> None:
-    if not document["limits"] and not document["max_run_times"]:
+    if not document.limits and not document.max_run_times:
         print_lines(console, "no limits are set")
-    if document["limits"]:
+    if document.limits:
         columns = [Column(name, right=True) for name in ("used", "borrowed", "blocked jobs")]
         table = Table([Column("limit"), Column("subject"), Column("resource"), *columns])
-        for row in document["limits"]:
-            first = row["name"], _subject(row)
-            blocked = str(row["blocked_jobs"]) if row["blocked_jobs"] else ""
-            for use in row["use"]:
-                table.add(*first, use["name"].rpartition("/")[2], *_use(use), blocked)
+        for row in document.limits:
+            first = row.name, _subject(row.user, row.namespace, row.queue)
+            blocked = str(row.blocked_jobs) if row.blocked_jobs else ""
+            for use in row.use:
+                table.add(*first, use.name.rpartition("/")[2], *_use(use), blocked)
                 first, blocked = ("", ""), ""
         table.print(console)
-    if document["max_run_times"]:
-        if document["limits"]:
+    if document.max_run_times:
+        if document.limits:
             console.print()
         table = Table(
             [
@@ -45,19 +43,19 @@ def print_limits(console: Console, document: LimitsDocument) -> None:
                 Column("next end"),
             ]
         )
-        for one in document["max_run_times"]:
-            end = one["next_end"]
+        for one in document.max_run_times:
+            end = one.next_end
             table.add(
-                one["name"],
-                _subject(one),
-                seconds_text(one["max_run_time_seconds"]),
-                one["on_timeout"],
+                one.name,
+                _subject(one.user, one.namespace, one.queue),
+                seconds_text(one.max_run_time_seconds),
+                one.on_timeout,
                 "" if end is None else time_text(end),
             )
         table.print(console)
-    if document["problems"]:
+    if document.problems:
         console.print()
-    for problem in document["problems"]:
+    for problem in document.problems:
         print_lines(console, f"problem: {problem}")
 
 
@@ -69,21 +67,21 @@ def draw_usage_limits(
     for one in shown:
         seconds = one["max_run_time_seconds"]
         time = "-" if seconds is None else f"{seconds_text(seconds)}, {one['on_timeout']}"
-        table.add(
-            one["name"], _subject(one), amounts_text(one["hard"]), amounts_text(one["borrowing_limit"]), time
-        )
+        subject = _subject(one["user"], one["namespace"], one["queue"])
+        amounts = (amounts_text(one["hard"]), amounts_text(one["borrowing_limit"]))
+        table.add(one["name"], subject, *amounts, time)
     table.print(console, only)
 
 
-def _subject(row: LimitFields | RunTimeFields | UsageLimitFields) -> str:
-    parts = (("user", row["user"]), ("namespace", row["namespace"]), ("queue", row["queue"]))
+def _subject(user: str | None, namespace: str | None, queue: str | None) -> str:
+    parts = (("user", user), ("namespace", namespace), ("queue", queue))
     return ", ".join(f"{kind} {name}" for kind, name in parts if name)
 
 
 def _use(use: LimitUseFields) -> tuple[str, str]:
-    name = use["name"]
-    used = f"{amount_text(name, use['used'])} of {amount_text(name, use['hard'])}"
-    if not use["borrowing_limit"]:
+    name = use.name
+    used = f"{amount_text(name, use.used)} of {amount_text(name, use.hard)}"
+    if not use.borrowing_limit:
         return used, ""
-    borrowed = amount_text(name, use["borrowed"])
-    return used, f"{borrowed} of {amount_text(name, use['borrowing_limit'])}"
+    borrowed = amount_text(name, use.borrowed)
+    return used, f"{borrowed} of {amount_text(name, use.borrowing_limit)}"

@@ -17,34 +17,34 @@ _KINDS = {"node": "node", "switch": "leaf switch", "superpod": "SuperPoD"}
 
 
 def print_plan(console: Console, plan: DrainPlanDocument) -> None:
-    jobs = plan["jobs"]
-    moving = sum(job["result"] == "moves" for job in jobs)
-    nodes = f" ({counted(plan['nodes'], 'node')})" if len(plan["nodes"]) > 1 else ""
+    jobs = plan.jobs
+    moving = sum(job.result == "moves" for job in jobs)
+    nodes = f" ({counted(plan.nodes, 'node')})" if len(plan.nodes) > 1 else ""
     words = f"{counted(jobs, 'job')} with pods there, {moving} of them would move at once"
-    title = f"draining {_KINDS[plan['kind']]} {plan['target']}{nodes}"
+    title = f"draining {_KINDS[plan.kind]} {plan.target}{nodes}"
     print_line(console, Text(f"{title}: {words if jobs else 'no job has pods there'}"))
     if not jobs:
         return
     table = Table([Column("job"), Column("pods"), Column("result"), Column("move", wraps=True)], note="why")
     for job in jobs:
-        pods = f"{len(job['pods'])}" + (f" + {len(job['restarted'])}" if job["restarted"] else "")
-        where = ", ".join(map(_where, job["pods"][:_SHOWN])) + (" ..." if len(job["pods"]) > _SHOWN else "")
-        table.add(f"{job['namespace']}/{job['name']}", pods, _what(job), where, note=job["reason"] or "")
+        pods = f"{len(job.pods)}" + (f" + {len(job.restarted)}" if job.restarted else "")
+        where = ", ".join(map(_where, job.pods[:_SHOWN])) + (" ..." if len(job.pods) > _SHOWN else "")
+        table.add(f"{job.namespace}/{job.name}", pods, _what(job), where, note=job.reason or "")
     table.print(console)
-    for sentence in plan.get("omitted", ()):
+    for sentence in plan.omitted:
         print_line(console, Text(f"not checked: {sentence}", "yellow"))
     print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
 
 
 def _what(job: DrainedJobFields) -> str:
-    waits = job["pending_seconds"]
+    waits = job.pending_seconds
     span = "" if waits is None else seconds_text(waits)
-    if job["result"] == "not-restarted":
+    if job.result == "not-restarted":
         return "not started again"
-    if job["result"] == "moves":
+    if job.result == "moves":
         return f"moves within {span or duration_text(0)}"
     return f"pending {span}".rstrip()
 
 
 def _where(pod: MovedPodFields) -> str:
-    return f"{pod['from']} -> {pod['to'] or 'no node'}"
+    return f"{pod.source} -> {pod.to or 'no node'}"

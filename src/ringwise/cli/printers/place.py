@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
 from rich.console import Console
 from rich.markup import escape
 
@@ -31,28 +32,29 @@ Pictures = Mapping[tuple[str, str], "tuple[NodeChipsFields, Sequence[int]]"]
 
 def print_placements(console: Console, document: PlaceDocument, scores: bool) -> None:
     """Draw a document that has `pictures`."""
-    jobs, drawn = document["jobs"], document["pictures"]
+    jobs, drawn = document.jobs, document.pictures
+    assert drawn is not UNSET
     pictures = {
         (node["node"], node["resource"]): (node, before)
-        for node, before in zip(drawn["nodes"], drawn["free_before"], strict=True)
+        for node, before in zip(drawn.nodes, drawn.free_before, strict=True)
     }
     shown: list[str] = []
-    for job, more in zip(jobs, drawn["jobs"], strict=True):
+    for job, more in zip(jobs, drawn.jobs, strict=True):
         _print_job(console, job, more, pictures, shown)
         if scores:
             _print_candidates(console, job)
-    if drawn["switches"] is not None:
-        print_switches(console, drawn["switches"])
-    if drawn["superpods"] is not None:
-        print_superpods(console, drawn["superpods"])
+    if drawn.switches is not None:
+        print_switches(console, drawn.switches)
+    if drawn.superpods is not None:
+        print_superpods(console, drawn.superpods)
     counts: dict[str, int] = {}
     for job in jobs:
-        counts[job["state"]] = counts.get(job["state"], 0) + 1
+        counts[job.state] = counts.get(job.state, 0) + 1
     summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs"
     print_line(console, summary, style="dim")
-    if any(pod["node"] for job in jobs for pod in job["pods"]):
+    if any(pod.node for job in jobs for pod in job.pods):
         print_line(console, legend(shown, "newly allocated"), style="dim")
-    if any(job["class"] for job in jobs):
+    if any(job.job_class for job in jobs):
         print_line(console, CLASS_LEGEND, style="dim")
     if scores:
         print_line(console, SCORE_LEGEND, style="dim")
@@ -62,32 +64,32 @@ def _print_job(
     console: Console, job: PlacedJobFields, more: PlacedPictureFields, pictures: Pictures, drawn: list[str]
 ) -> None:
     """Adds the pictures that it draws to `drawn`."""
-    color, reason = _COLORS[job["state"]], job["reason"]
-    words = f" ({job['class']})" if job["class"] else ""
-    key = f"{escape(job['namespace'])}/{escape(job['name'])}"
-    print_line(console, f"[bold]{key}[/]{words}: [{color}]{job['state']}[/]")
+    color, reason = _COLORS[job.state], job.reason
+    words = f" ({job.job_class})" if job.job_class else ""
+    key = f"{escape(job.namespace)}/{escape(job.name)}"
+    print_line(console, f"[bold]{key}[/]{words}: [{color}]{job.state}[/]")
     if reason is not None:
         print_line(console, f"  {escape(reason['message'])}")
-        if more["board_reason"] is not None:
-            print_line(console, f"  {escape(more['board_reason'])}")
+        if more.board_reason is not None:
+            print_line(console, f"  {escape(more.board_reason)}")
         for fix in reason["fixes"]:
             print_line(console, f"  - {escape(fix)}", style="dim")
-    for note in job.get("notes", ()):
+    for note in job.notes:
         print_line(console, f"  {escape(note)}", style="yellow")
-    for line in more["plan"]:
+    for line in more.plan:
         print_line(console, f"  {escape(line)}", style="dim")
-    if any(pod["node"] for pod in job["pods"]):
-        _pod_table(job, more["resource"], pictures, drawn).print(console)
+    if any(pod.node for pod in job.pods):
+        _pod_table(job, more.resource, pictures, drawn).print(console)
 
 
 def _pod_table(job: PlacedJobFields, resource: str | None, pictures: Pictures, drawn: list[str]) -> Table:
-    pods = job["pods"]
+    pods = job.pods
     extra = [
         column
         for column, used in (
-            ("switch", any(pod["switch"] for pod in pods)),
-            ("SuperPoD", any(pod["superpod"] is not None for pod in pods)),
-            ("rack", any(pod.get("logical_rack") is not None for pod in pods)),
+            ("switch", any(pod.switch for pod in pods)),
+            ("SuperPoD", any(pod.superpod is not None for pod in pods)),
+            ("rack", any(isinstance(pod.logical_rack, int) for pod in pods)),
         )
         if used
     ]
@@ -101,20 +103,20 @@ def _pod_table(job: PlacedJobFields, resource: str | None, pictures: Pictures, d
         before, after = _pictures(job, pod, resource, pictures)
         drawn += (before, after)
         row = [
-            pod["name"],
-            str(pod["rank"]),
-            pod["node"] or "-",
-            chip_list(pod["chips"] or ()),
+            pod.name,
+            str(pod.rank),
+            pod.node or "-",
+            chip_list(pod.chips or ()),
             before,
             after,
         ]
-        superpod, rack = pod["superpod"], pod.get("logical_rack")
+        superpod, rack = pod.superpod, pod.logical_rack
         if "switch" in extra:
-            row.append(pod["switch"] or "-")
+            row.append(pod.switch or "-")
         if "SuperPoD" in extra:
-            row.append("-" if superpod is None else f"{superpod}, block {pod['logical_superpod']}")
+            row.append("-" if superpod is None else f"{superpod}, block {pod.logical_superpod}")
         if "rack" in extra:
-            row.append("-" if rack is None else f"{pod.get('rack')}, logical {rack}")
+            row.append(f"{pod.rack}, logical {rack}" if isinstance(rack, int) else "-")
         table.add(*row)
     return table
 
@@ -123,25 +125,25 @@ def _pictures(
     job: PlacedJobFields, pod: PlacedPodFields, resource: str | None, pictures: Pictures
 ) -> tuple[str, str]:
     """The pod's node before this run, and after it, with this pod's chips marked."""
-    picture = pictures.get((pod["node"] or "", resource or ""))
-    if picture is None or not pod["chips"]:
+    picture = pictures.get((pod.node or "", resource or ""))
+    if picture is None or not pod.chips:
         return "", ""
     chips, before = picture
     # A pod that was bound in the input gets no annotations.
-    marked = pod["chips"] if job["state"] == "scheduled" and pod["annotations"] else ()
+    marked = pod.chips if job.state == "scheduled" and pod.annotations else ()
     return chip_picture(chips, free=before), chip_picture(chips, marked=marked)
 
 
 def _print_candidates(console: Console, job: PlacedJobFields) -> None:
-    for pod in job["pods"]:
-        if "candidates" not in pod:
+    for pod in job.pods:
+        if pod.candidates is UNSET:
             continue
-        columns = [Column(f"candidates of {pod['name']}"), Column("score", right=True)]
+        columns = [Column(f"candidates of {pod.name}"), Column("score", right=True)]
         table = Table(columns, note="why not", indent=2)
-        for candidate in pod["candidates"]:
-            reason, score = candidate["reason"], candidate["score"]
+        for candidate in pod.candidates:
+            reason, score = candidate.reason, candidate.score
             table.add(
-                candidate["node"],
+                candidate.node,
                 "-" if score is None else str(score),
                 note="" if reason is None else reason["message"],
             )

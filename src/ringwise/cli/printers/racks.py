@@ -32,11 +32,11 @@ def draw_racks(superpods: Iterable[SuperPodFields], most: int = 60, width: int =
     SuperPoDs that carry blocks are never left out in favor of ones that do not.
     """
     pictures = list(superpods)
-    signs, colors = job_signs(block["job"] for picture in pictures for block in picture["blocks"])
+    signs, colors = job_signs(block.job for picture in pictures for block in picture.blocks)
     drawn = {number: _superpod(picture, signs, colors, width) for number, picture in enumerate(pictures)}
     shown: list[int] = []
     lines = 0
-    for number in sorted(drawn, key=lambda number: not pictures[number]["blocks"]):
+    for number in sorted(drawn, key=lambda number: not pictures[number].blocks):
         lines += len(drawn[number])
         if lines > most and shown:
             break
@@ -47,7 +47,7 @@ def draw_racks(superpods: Iterable[SuperPodFields], most: int = 60, width: int =
             text.append(line).append("\n")
     hidden = [picture for number, picture in enumerate(pictures) if number not in shown]
     if hidden:
-        free = sum(picture["free_nodes"] for picture in hidden)
+        free = sum(picture.free_nodes for picture in hidden)
         text.append(f"and {counted(hidden, 'more SuperPoD')} with {counted(free, 'free node')}\n")
     legend = wrapped(Text(_legend([pictures[number] for number in shown], signs)), width)
     return text.append_text(Text("\n").join(legend))
@@ -56,10 +56,10 @@ def draw_racks(superpods: Iterable[SuperPodFields], most: int = 60, width: int =
 def _superpod(
     picture: SuperPodFields, signs: Mapping[str, str], colors: Mapping[str, str], width: int
 ) -> list[Text]:
-    boxes = _boxes(picture.get("racks", ()), signs, colors)
+    boxes = _boxes(picture.racks, signs, colors)
     label_width = max((len(label) for label, _ in boxes), default=0)
     box_width = max((len(box) for _, box in boxes), default=0)
-    lines = wrapped(Text(f"SuperPoD {picture['superpod']}  {_words(picture)}"), width)
+    lines = wrapped(Text(f"SuperPoD {picture.superpod}  {_words(picture)}"), width)
     across = max(1, min(_BOXES_IN_A_LINE, width // (label_width + box_width + 3)))
     for start in range(0, len(boxes), across):
         line = Text()
@@ -76,28 +76,28 @@ def _boxes(
     """(ids, box) of each run of neighboring racks that look the same."""
     runs: list[tuple[int, int, Text]] = []
     for rack in racks:
-        box, faulty = Text("|"), set(rack["faulty"])
-        for block in sorted(rack["blocks"], key=lambda one: (natural_key(one["job"]), one["block"])):
-            bad = len(faulty.intersection(block["nodes"]))
-            box.append(signs[block["job"]] * (len(block["nodes"]) - bad), style=colors[block["job"]])
+        box, faulty = Text("|"), set(rack.faulty)
+        for block in sorted(rack.blocks, key=lambda one: (natural_key(one.job), one.block)):
+            bad = len(faulty.intersection(block.nodes))
+            box.append(signs[block.job] * (len(block.nodes) - bad), style=colors[block.job])
             box.append(FAULTY * bad, style="red")
-        busy, unusable = (len(faulty.intersection(rack[kind])) for kind in ("busy", "unusable"))
-        box.append(BUSY * (rack["busy_nodes"] - busy), style="dim")
-        box.append(UNUSABLE * (rack["unusable_nodes"] - unusable) + FAULTY * (busy + unusable), style="red")
-        box.append(FREE * rack["free_nodes"]).append("|")
-        if runs and runs[-1][1] + 1 == rack["rack"] and runs[-1][2] == box:
-            runs[-1] = (runs[-1][0], rack["rack"], box)
+        busy, unusable = (len(faulty.intersection(names)) for names in (rack.busy, rack.unusable))
+        box.append(BUSY * (rack.busy_nodes - busy), style="dim")
+        box.append(UNUSABLE * (rack.unusable_nodes - unusable) + FAULTY * (busy + unusable), style="red")
+        box.append(FREE * rack.free_nodes).append("|")
+        if runs and runs[-1][1] + 1 == rack.rack and runs[-1][2] == box:
+            runs[-1] = (runs[-1][0], rack.rack, box)
         else:
-            runs.append((rack["rack"], rack["rack"], box))
+            runs.append((rack.rack, rack.rack, box))
     return [(str(first) if first == last else f"{first}-{last}", box) for first, last, box in runs]
 
 
 def _words(picture: SuperPodFields) -> str:
-    racks = picture.get("racks", [])
+    racks = picture.racks
     by_job: dict[str, list[int]] = {}
-    for block in sorted(picture["blocks"], key=lambda one: (natural_key(one["job"]), one["block"])):
-        by_job.setdefault(block["job"], []).append(block["block"])
-    words = [f"{picture['free_nodes']} free in {counted(racks, 'rack')}"]
+    for block in sorted(picture.blocks, key=lambda one: (natural_key(one.job), one.block)):
+        by_job.setdefault(block.job, []).append(block.block)
+    words = [f"{picture.free_nodes} free in {counted(racks, 'rack')}"]
     for job, blocks in by_job.items():
         words.append(f"{job}: {'block' if len(blocks) == 1 else 'blocks'} {ranges(blocks)}")
     inside = {node for rack in racks for node in _nodes(rack)}
@@ -108,19 +108,19 @@ def _words(picture: SuperPodFields) -> str:
 
 
 def _nodes(picture: SuperPodFields | RackFields) -> list[str]:
-    in_blocks = [node for block in picture["blocks"] for node in block["nodes"]]
-    return [*picture["free"], *picture["busy"], *picture["unusable"], *in_blocks]
+    in_blocks = [node for block in picture.blocks for node in block.nodes]
+    return [*picture.free, *picture.busy, *picture.unusable, *in_blocks]
 
 
 def _legend(shown: Sequence[SuperPodFields], signs: Mapping[str, str]) -> str:
     """Only the signs that stand in the picture."""
-    present = {block["job"] for picture in shown for block in picture["blocks"]}
+    present = {block.job for picture in shown for block in picture.blocks}
     meanings = [f"{sign} {job}" for job, sign in signs.items() if job in present]
     for sign, meaning, used in (
-        (BUSY, "other pods", any(set(picture["busy"]) - set(picture["faulty"]) for picture in shown)),
-        (UNUSABLE, "unusable", any(set(picture["unusable"]) - set(picture["faulty"]) for picture in shown)),
-        (FAULTY, FAULTY_MEANING, any(picture["faulty"] for picture in shown)),
-        (FREE, "free", any(picture["free"] for picture in shown)),
+        (BUSY, "other pods", any(set(picture.busy) - set(picture.faulty) for picture in shown)),
+        (UNUSABLE, "unusable", any(set(picture.unusable) - set(picture.faulty) for picture in shown)),
+        (FAULTY, FAULTY_MEANING, any(picture.faulty for picture in shown)),
+        (FREE, "free", any(picture.free for picture in shown)),
     ):
         if used:
             meanings.append(f"{sign} {meaning}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ringwise.views.documents.accounting import (
-        AmountFields,
+        BoardTotalFields,
         IdleDocument,
         ReportDocument,
         ReportRowFields,
@@ -23,11 +23,11 @@ _NONE = "-"
 
 
 def draw_report(console: Console, document: ReportDocument) -> None:
-    days = document["days"]
+    days = document.days
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    until = f", until {time_text(document['now'])}" if document["now"] else ""
+    until = f", until {time_text(document.now)}" if document.now else ""
     print_lines(console, f"chip-hours of {span} (UTC){until}")
-    rows = document["rows"]
+    rows = document.rows
     if not rows:
         print_lines(console, "no usage was recorded on these days")
     else:
@@ -37,8 +37,8 @@ def draw_report(console: Console, document: ReportDocument) -> None:
 
 
 def _table(document: ReportDocument) -> Table:
-    by = document["group_by"]
-    several = by != "board" and len({row["board"] for row in document["rows"] if row["board"]}) > 1
+    by = document.group_by
+    several = by != "board" and len({row.board for row in document.rows if row.board}) > 1
     columns = [Column(by)]
     if several:
         columns.append(Column("board"))
@@ -53,14 +53,14 @@ def _table(document: ReportDocument) -> Table:
     ]
     table = Table(columns)
     places = _places(document)
-    for row in document["rows"]:
-        board = [row["board"] or _NONE] if several else []
+    for row in document.rows:
+        board = [row.board or _NONE] if several else []
         user = [_user(row)] if by == "job" else []
         table.add(_name(row, by), *board, *user, *_cells(row, places))
-    if by != "board" and len(document["rows"]) > len(document["totals"]):
+    if by != "board" and len(document.rows) > len(document.totals):
         # Chips of different boards are never added.
-        for total in document["totals"]:
-            board = [total["board"] or _NONE] if several else []
+        for total in document.totals:
+            board = [total.board or _NONE] if several else []
             table.add("total", *board, *([""] if by == "job" else []), *_cells(total, places))
     return table
 
@@ -68,59 +68,59 @@ def _table(document: ReportDocument) -> Table:
 def _name(row: ReportRowFields, by: str) -> str:
     match by:
         case "job":
-            return f"{row['namespace']}/{row['job']}" if row["job"] else f"{row['namespace']}/ (merged)"
+            return f"{row.namespace}/{row.job}" if row.job else f"{row.namespace}/ (merged)"
         case "user":
             return _user(row)
         case "queue":
-            return row["queue"] or _NONE
+            return row.queue or _NONE
         case "namespace":
-            return row["namespace"] or _NONE
-    return row["board"] or "no node"
+            return row.namespace or _NONE
+    return row.board or "no node"
 
 
 def _user(row: ReportRowFields) -> str:
-    if not row["user"]:
+    if not row.user:
         return _NONE
-    return row["user"] if row["verified"] else f"{row['user']} (unverified)"
+    return row.user if row.verified else f"{row.user} (unverified)"
 
 
 def _places(document: ReportDocument) -> int:
     """Return how many decimals chip-hours have."""
-    return 2 if document["has_chip_fractions"] else 1
+    return 2 if document.has_chip_fractions else 1
 
 
-def _cells(amounts: AmountFields, places: int) -> list[str]:
-    held = f"{amounts['allocated_chip_hours']:.{places}f}"
-    uncertain = amounts["uncertain_chip_hours"]
+def _cells(amounts: ReportRowFields | BoardTotalFields, places: int) -> list[str]:
+    held = f"{amounts.allocated_chip_hours:.{places}f}"
+    uncertain = amounts.uncertain_chip_hours
     return [
         f"{held} (-{uncertain:.{places}f})" if uncertain >= 0.05 else held,
-        f"{sum(amounts['lost_chip_hours'].values()):.{places}f}",
-        seconds_text(amounts["pending_hours"] * 3600),
-        str(amounts["starts"]),
-        str(amounts["failures"]),
+        f"{sum(amounts.lost_chip_hours.values()):.{places}f}",
+        seconds_text(amounts.pending_hours * 3600),
+        str(amounts.starts),
+        str(amounts.failures),
     ]
 
 
 def _remarks(document: ReportDocument) -> list[str]:
     remarks = []
-    losses = [total for total in document["totals"] if total["lost_chip_hours"]]
+    losses = [total for total in document.totals if total.lost_chip_hours]
     places = _places(document)
     for total in losses:
-        causes = ", ".join(f"{cause} {work:.{places}f}" for cause, work in total["lost_chip_hours"].items())
-        board = f" ({total['board']})" if len(document["totals"]) > 1 else ""
+        causes = ", ".join(f"{cause} {work:.{places}f}" for cause, work in total.lost_chip_hours.items())
+        board = f" ({total.board})" if len(document.totals) > 1 else ""
         remarks.append(f"lost to{board}: {causes}")
-    if any(total["uncertain_chip_hours"] >= 0.05 for total in document["totals"]):
+    if any(total.uncertain_chip_hours >= 0.05 for total in document.totals):
         remarks.append(
             "(-N): the end of the pods was not observed; at most N chip-hours of these were not allocated"
         )
     remarks += [
-        f"no scheduler wrote from {time_text(gap['since'])} to {time_text(gap['until'])}: pods that came and "
+        f"no scheduler wrote from {time_text(gap.since)} to {time_text(gap.until)}: pods that came and "
         "went then are missing"
-        for gap in document["gaps"]
+        for gap in document.gaps
     ]
-    if document["merged_jobs"]:
-        remarks.append(f"{counted(document['merged_jobs'], 'job')} merged into rows of their namespaces")
-    given_up = document["discarded_before"]
+    if document.merged_jobs:
+        remarks.append(f"{counted(document.merged_jobs, 'job')} merged into rows of their namespaces")
+    given_up = document.discarded_before
     if given_up:
         remarks.append(f"documents of days before {given_up} were discarded for lack of space")
     return remarks
@@ -128,23 +128,23 @@ def _remarks(document: ReportDocument) -> list[str]:
 
 def draw_idle(console: Console, document: IdleDocument) -> None:
     """Jobs with idle chips; of the others their number, and why nothing is known of some."""
-    idle = [row for row in document["jobs"] if row["idle_chips"]]
+    idle = [row for row in document.jobs if row.idle_chips]
     if idle:
         columns = [Column("job"), Column("user", moves=True), Column("queue", moves=True)]
         columns += [Column(title, right=True) for title in ("chips", "idle", "use")]
         table = Table(columns)
         for row in idle:
-            who = row["user"] if row["verified"] or not row["user"] else f"{row['user']} (unverified)"
-            use = _NONE if row["utilization_percent"] is None else f"{row['utilization_percent']:.1f} %"
-            name = f"{row['namespace']}/{row['name']}"
-            table.add(name, who or _NONE, row["queue"], str(row["chips"]), str(row["idle_chips"]), use)
+            who = row.user if row.verified or not row.user else f"{row.user} (unverified)"
+            use = _NONE if row.utilization_percent is None else f"{row.utilization_percent:.1f} %"
+            name = f"{row.namespace}/{row.name}"
+            table.add(name, who or _NONE, row.queue, str(row.chips), str(row.idle_chips), use)
         table.print(console)
-    below, measured = f"{document['threshold_percent']:g} %", document["min_measured_seconds"] * 1_000_000_000
-    held = counted(document["chips"], "chip")
+    below, measured = f"{document.threshold_percent:g} %", document.min_measured_seconds * 1_000_000_000
+    held = counted(document.chips, "chip")
     print_lines(
-        console, f"of {held} that jobs hold, {document['idle_chips']} idle: used less than {below} on average"
+        console, f"of {held} that jobs hold, {document.idle_chips} idle: used less than {below} on average"
     )
-    unknown = document["unknown_chips"]
+    unknown = document.unknown_chips
     if unknown:
         print_lines(
             console,

@@ -53,8 +53,8 @@ def print_switches(console: Console, switches: Sequence[SwitchFields]) -> None:
 
 def print_superpods(console: Console, superpods: Sequence[SuperPodFields]) -> None:
     """Draw the SuperPoDs and their racks."""
-    plain = [one for one in superpods if not one.get("racks")]
-    in_racks = [one for one in superpods if one.get("racks")]
+    plain = [one for one in superpods if not one.racks]
+    in_racks = [one for one in superpods if one.racks]
     if plain:
         console.print(draw_superpods(plain, width=console.width), soft_wrap=True)
     if in_racks:
@@ -98,17 +98,16 @@ def draw_switches(switches: Sequence[SwitchFields], width: int = WIDE) -> str:
     table = Table([Column(""), Column(""), Column("", wraps=True), Column("")], gap=2, headings=False)
     missing = False
     for switch in switches:
-        places = {node["position"]: node for node in switch["nodes"]}
+        places = {node.position: node for node in switch.nodes}
         signs = [
-            _node_sign(places[place], letters) if place in places else "-"
-            for place in range(switch["servers"])
+            _node_sign(places[place], letters) if place in places else "-" for place in range(switch.servers)
         ]
-        free = f"{switch['free_nodes']} of {len(switch['nodes'])} free"
+        free = f"{switch.free_nodes} of {len(switch.nodes)} free"
         missing = missing or "-" in signs
-        table.add(switch["ip"], _switch_words(switch), " ".join(signs), free)
+        table.add(switch.ip, _switch_words(switch), " ".join(signs), free)
     meaning = [f"{letter} {job}" for job, letter in letters.items()]
     meaning += [". free", "x not free"]
-    if any(node["faulty"] for switch in switches for node in switch["nodes"]):
+    if any(node.faulty for switch in switches for node in switch.nodes):
         meaning.append(f"{FAULTY} {FAULTY_MEANING}")
     if missing:
         meaning.append("- no node of the cluster")
@@ -117,10 +116,10 @@ def draw_switches(switches: Sequence[SwitchFields], width: int = WIDE) -> str:
 
 
 def _node_sign(node: SwitchNodeFields, letters: dict[str, str]) -> str:
-    if not node["jobs"]:
-        return FAULTY if node["faulty"] else "." if node["free"] else "x"
-    letter = letters.setdefault(node["jobs"][0], _job_letter(len(letters)))
-    return f"{letter}{FAULTY}" if node["faulty"] else letter
+    if not node.jobs:
+        return FAULTY if node.faulty else "." if node.free else "x"
+    letter = letters.setdefault(node.jobs[0], _job_letter(len(letters)))
+    return f"{letter}{FAULTY}" if node.faulty else letter
 
 
 def _job_letter(number: int) -> str:
@@ -130,11 +129,11 @@ def _job_letter(number: int) -> str:
 
 
 def _switch_words(switch: SwitchFields) -> str:
-    if switch["faulty"]:
-        return "faulty" if switch["state"] == "idle" else f"{switch['state']}, faulty"
-    if switch["state"] == "shared":
-        return "shared, healthy" if switch["healthy"] else "shared, unhealthy"
-    return switch["state"]
+    if switch.faulty:
+        return "faulty" if switch.state == "idle" else f"{switch.state}, faulty"
+    if switch.state == "shared":
+        return "shared, healthy" if switch.healthy else "shared, unhealthy"
+    return switch.state
 
 
 # -- SuperPoDs -----------------------------------------------------------------------------------
@@ -145,46 +144,46 @@ def draw_superpods(superpods: Iterable[SuperPodFields], most: int = 40, width: i
 
     SuperPoDs that carry blocks are never left out in favor of ones that do not.
     """
-    ordered = sorted(superpods, key=lambda one: order_key(one["superpod"]))
+    ordered = sorted(superpods, key=lambda one: order_key(one.superpod))
     shown = sorted(
-        sorted(ordered, key=lambda one: not one["blocks"])[:most],
-        key=lambda one: order_key(one["superpod"]),
+        sorted(ordered, key=lambda one: not one.blocks)[:most],
+        key=lambda one: order_key(one.superpod),
     )
-    signs, colors = job_signs(block["job"] for one in shown for block in one["blocks"])
+    signs, colors = job_signs(block.job for one in shown for block in one.blocks)
     table = Table([Column(""), Column("", wraps=True)], gap=2, headings=False)
     for one in shown:
         cells = _cells(one, signs, colors)
-        table.add(f"SuperPoD {one['superpod']}", cells, note=_superpod_words(one))
+        table.add(f"SuperPoD {one.superpod}", cells, note=_superpod_words(one))
     lines = table.lines(width)
     hidden = len(ordered) - len(shown)
     if hidden:
-        free = sum(one["free_nodes"] for one in ordered) - sum(one["free_nodes"] for one in shown)
+        free = sum(one.free_nodes for one in ordered) - sum(one.free_nodes for one in shown)
         lines.append(Text(f"and {counted(hidden, 'more SuperPoD')} with {counted(free, 'free node')}"))
     lines += wrapped(Text(_superpod_legend(shown, signs)), width)
     return Text("\n", no_wrap=True).join(lines)
 
 
 def _cells(one: SuperPodFields, signs: dict[str, str], colors: dict[str, str]) -> Text:
-    faulty = set(one["faulty"])
+    faulty = set(one.faulty)
     cells = Text("|")
-    for block in sorted(one["blocks"], key=lambda block: (natural_key(block["job"]), block["block"])):
-        bad = len(faulty.intersection(block["nodes"]))
-        cells.append(signs[block["job"]] * (len(block["nodes"]) - bad), style=colors[block["job"]])
+    for block in sorted(one.blocks, key=lambda block: (natural_key(block.job), block.block)):
+        bad = len(faulty.intersection(block.nodes))
+        cells.append(signs[block.job] * (len(block.nodes) - bad), style=colors[block.job])
         cells.append(FAULTY * bad, style="red").append("|")
-    busy, unusable = (len(faulty.intersection(one[kind])) for kind in ("busy", "unusable"))
-    cells.append(BUSY * (one["busy_nodes"] - busy), style="dim")
-    cells.append(UNUSABLE * (one["unusable_nodes"] - unusable) + FAULTY * (busy + unusable), style="red")
-    cells.append(FREE * (one["free_nodes"] - one["reserved_nodes"])).append(RESERVED * one["reserved_nodes"])
+    busy, unusable = (len(faulty.intersection(names)) for names in (one.busy, one.unusable))
+    cells.append(BUSY * (one.busy_nodes - busy), style="dim")
+    cells.append(UNUSABLE * (one.unusable_nodes - unusable) + FAULTY * (busy + unusable), style="red")
+    cells.append(FREE * (one.free_nodes - one.reserved_nodes)).append(RESERVED * one.reserved_nodes)
     return cells if cells.plain.endswith("|") else cells.append("|")
 
 
 def _superpod_words(one: SuperPodFields) -> str:
-    counts = [f"{one['free_nodes']} free"]
-    if one["reserved_nodes"]:
-        counts.append(f"{one['reserved_nodes']} of them reserved")
+    counts = [f"{one.free_nodes} free"]
+    if one.reserved_nodes:
+        counts.append(f"{one.reserved_nodes} of them reserved")
     by_job: dict[str, list[int]] = {}
-    for block in one["blocks"]:
-        by_job.setdefault(block["job"], []).append(block["block"])
+    for block in one.blocks:
+        by_job.setdefault(block.job, []).append(block.block)
     blocks = [
         f"{job}: {'block' if len(ids) == 1 else 'blocks'} {ranges(sorted(ids))}"
         for job, ids in sorted(by_job.items(), key=lambda entry: natural_key(entry[0]))
@@ -196,11 +195,11 @@ def _superpod_legend(shown: Sequence[SuperPodFields], signs: dict[str, str]) -> 
     """Only the signs that stand in the picture."""
     meanings = [f"{sign} {job}" for job, sign in signs.items()]
     for sign, meaning, present in (
-        (BUSY, "other pods", any(set(one["busy"]) - set(one["faulty"]) for one in shown)),
-        (UNUSABLE, "unusable", any(set(one["unusable"]) - set(one["faulty"]) for one in shown)),
+        (BUSY, "other pods", any(set(one.busy) - set(one.faulty) for one in shown)),
+        (UNUSABLE, "unusable", any(set(one.unusable) - set(one.faulty) for one in shown)),
         (FAULTY, FAULTY_MEANING, any(_has_faulty(one) for one in shown)),
-        (FREE, "free", any(one["free_nodes"] > one["reserved_nodes"] for one in shown)),
-        (RESERVED, "reserved", any(one["reserved_nodes"] for one in shown)),
+        (FREE, "free", any(one.free_nodes > one.reserved_nodes for one in shown)),
+        (RESERVED, "reserved", any(one.reserved_nodes for one in shown)),
     ):
         if present:
             meanings.append(f"{sign} {meaning}")
@@ -208,5 +207,5 @@ def _superpod_legend(shown: Sequence[SuperPodFields], signs: dict[str, str]) -> 
 
 
 def _has_faulty(one: SuperPodFields) -> bool:
-    drawn = {*one["busy"], *one["unusable"], *(node for block in one["blocks"] for node in block["nodes"])}
-    return bool(drawn.intersection(one["faulty"]))
+    drawn = {*one.busy, *one.unusable, *(node for block in one.blocks for node in block.nodes)}
+    return bool(drawn.intersection(one.faulty))

@@ -54,7 +54,7 @@ def why_command(
 
         print_explanation(console, document)
 
-    show(document, output, draw, code_of_outcomes([document["state"]]) if exit_code else ExitCode.OK)
+    show(document, output, draw, code_of_outcomes([document.state]) if exit_code else ExitCode.OK)
 
 
 _history_options = with_options(
@@ -98,7 +98,7 @@ def history_command(job: str, journals: tuple[Path, ...], output: str, **options
 
         print_runs(console, document)
 
-    complain(*(f"note: {note}" for note in document["notes"]))
+    complain(*(f"note: {note}" for note in document.notes))
     show(document, output, draw)
 
 
@@ -135,7 +135,7 @@ def _show_history(document: HistoryDocument, output: str) -> None:
 
         print_history(console, document)
 
-    complain(*(f"note: {note}" for note in document["notes"]))
+    complain(*(f"note: {note}" for note in document.notes))
     show(document, output, draw)
 
 

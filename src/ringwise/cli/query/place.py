@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import UNSET
 
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.inputs import load_bundle
@@ -103,7 +104,7 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
         show(snapshot_dashboard(source.placed, source.now, "file", " ".join(files)), None)
     if bad:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)
-    if exit_code and (code := code_of_outcomes([job["state"] for job in document["jobs"]])):
+    if exit_code and (code := code_of_outcomes([job.state for job in document.jobs])):
         raise click.exceptions.Exit(code)
 
 
@@ -137,11 +138,10 @@ def _place_files(
 def _of_namespace(document: PlaceDocument, namespace: str | None) -> PlaceDocument:
     if namespace is None:
         return document
-    numbers = [number for number, job in enumerate(document["jobs"]) if job["namespace"] == namespace]
-    document["jobs"] = [document["jobs"][number] for number in numbers]
-    if "pictures" in document:
-        pictures = document["pictures"]
-        pictures["jobs"] = [pictures["jobs"][number] for number in numbers]
+    numbers = [number for number, job in enumerate(document.jobs) if job.namespace == namespace]
+    document.jobs = [document.jobs[number] for number in numbers]
+    if (pictures := document.pictures) is not UNSET:
+        pictures.jobs = [pictures.jobs[number] for number in numbers]
     return document
 
 

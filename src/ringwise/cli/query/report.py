@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from ringwise.cli.output import complain, stop, with_options
@@ -25,7 +26,7 @@ from ringwise.cli.query.queries import (
 from ringwise.wellknown import VOLCANO_SYSTEM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from rich.console import Console
 
@@ -125,7 +126,7 @@ def _show_shadow(log: TextIO, output: str) -> None:
     if output == "csv" or names - {"shadow", "output"}:
         raise stop("ringwise: --shadow can only be combined with -o table, json or yaml")
     document = shadow_report(log)
-    if not document["pods"]:
+    if not document.pods:
         raise stop("ringwise: no comparisons of pods found; expected the log of a scheduler in shadow mode")
 
     def draw(console: Console) -> None:
@@ -143,7 +144,7 @@ def _show_idle(output: str, namespace: str | None, options: dict[str, Any]) -> N
 
         document = idle_of_namespace(document, namespace)
     if output == "csv":
-        click.echo(_table_text(list(_IDLE_COLUMNS), cast("list[dict[str, Any]]", document["jobs"])), nl=False)
+        click.echo(_table_text(list(_IDLE_COLUMNS), document.jobs), nl=False)
         return
 
     def draw(console: Console) -> None:
@@ -160,11 +161,11 @@ _IDLE_COLUMNS = (
 )
 
 
-def _table_text(columns: list[str], rows: list[dict[str, Any]]) -> str:
+def _table_text(columns: list[str], rows: Sequence[object]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_plain(row[name]) for name in columns] for row in rows)
+    writer.writerows([_plain(getattr(row, name)) for name in columns] for row in rows)
     return text.getvalue()
 
 
@@ -223,7 +224,7 @@ def _of_cluster(options: dict[str, Any], question: _Question) -> ReportDocument:
 
 
 def _notes(document: ReportDocument) -> list[str]:
-    return [*document["notes"], *(f"omitted: {line}" for line in document["unreadable"])]
+    return [*document.notes, *(f"omitted: {line}" for line in document.unreadable)]
 
 
 #: Names of a row, as far as it has them.
@@ -241,9 +242,9 @@ _AMOUNTS = (
 
 def _csv(document: ReportDocument) -> str:
     """One line for each row, and a column for each cause of loss that occurs."""
-    rows = cast("list[dict[str, Any]]", document["rows"])
+    rows = [msgspec.structs.asdict(row) for row in document.rows]
     causes = sorted({cause for row in rows for cause in row["lost_chip_hours"]})
-    names = [name for name in _NAMES if any(row[name] is not None for row in rows)] or [document["group_by"]]
+    names = [name for name in _NAMES if any(row[name] is not None for row in rows)] or [document.group_by]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*names, *_AMOUNTS, *(f"lost_to_{cause}_chip_hours" for cause in causes)])

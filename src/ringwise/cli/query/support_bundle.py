@@ -111,7 +111,7 @@ def support_bundle_command(
     except OSError as problem:
         raise stop(f"ringwise: {bundle}: {(problem.strerror or str(problem)).lower()}") from None
     complain(f"written: {bundle}")
-    show_text(document, output, readme(document), ExitCode.FAILED if document["missing"] else ExitCode.OK)
+    show_text(document, output, readme(document), ExitCode.FAILED if document.missing else ExitCode.OK)
 
 
 def _contents(options: dict[str, Any], journal: Path | None) -> Contents:

@@ -88,11 +88,11 @@ def _text_of(file: str) -> str:
 def show_command(output: str, **options: Any) -> None:
     """Show leaf switches and SuperPoDs with their nodes and jobs."""
     document = ask(options, lambda source: source.topology())
-    problems = document["problems"]
+    problems = document.problems
     notes = [f"problem: {one_line(problem['message'])}" for problem in problems[:_SHOWN_PROBLEMS]]
     if len(problems) > _SHOWN_PROBLEMS:
         notes.append(f"{len(problems) - _SHOWN_PROBLEMS} more problems; ringwise doctor lists them")
-    if output == "table" and document["switches"] is None and not document["superpods"]:
+    if output == "table" and document.switches is None and not document.superpods:
         words = "no valid ConfigMap kube-system/basic-tor-node-cm and no SuperPoD IDs"
         raise stop(f"ringwise: {'; '.join([words, *notes])}")
     complain(*notes)
@@ -105,10 +105,10 @@ def show_command(output: str, **options: Any) -> None:
             print_switches,
         )
 
-        if document["switches"] is not None:
-            print_switches(console, document["switches"])
-        print_superpods(console, document["superpods"])
-        print_isolations(console, document["isolations"], document["now"])
-        print_reservations(console, document["reservations"], document["now"])
+        if document.switches is not None:
+            print_switches(console, document.switches)
+        print_superpods(console, document.superpods)
+        print_isolations(console, document.isolations, document.now)
+        print_reservations(console, document.reservations, document.now)
 
     show(document, output, draw)

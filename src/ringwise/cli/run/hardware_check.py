@@ -83,7 +83,7 @@ def check_command(
         _print(document)
     else:
         print_document(document, output)
-    if document["problems"]:
+    if document.problems:
         raise click.exceptions.Exit(ExitCode.FAILED)
 
 
@@ -93,16 +93,16 @@ def _print(document: HardwareCheckDocument) -> None:
     from ringwise.wellknown import ACCELERATOR_TYPE
 
     console = stdout_console()
-    label, groups = document["accelerator_type"], document["driver_links"]
+    label, groups = document.accelerator_type, document.driver_links
     facts = {
-        "driver": f"{document['driver']} {document['driver_version']}".rstrip(),
-        "chips": f"{len(document['chips'])} x {document['card_type']} ({document['resource']})",
-        "board ids": ", ".join(document["board_ids"]),
-        "product": ", ".join(document["products"]) or "-",
-        "SuperPoD": "yes" if document["superpod"] else "no",
+        "driver": f"{document.driver} {document.driver_version}".rstrip(),
+        "chips": f"{len(document.chips)} x {document.card_type} ({document.resource})",
+        "board ids": ", ".join(document.board_ids),
+        "product": ", ".join(document.products) or "-",
+        "SuperPoD": "yes" if document.superpod else "no",
         ACCELERATOR_TYPE: label or "not set: it cannot be determined",
-        "board profile": ", ".join(document["boards"]) or "none",
-        "links": document["links"] or "-",
+        "board profile": ", ".join(document.boards) or "none",
+        "links": document.links or "-",
         "links, by driver": "unknown" if groups is None else groups_text(groups),
     }
     for name, value in facts.items():
@@ -119,24 +119,24 @@ def _print(document: HardwareCheckDocument) -> None:
             Column("sharing"),
         ]
     )
-    for chip in document["chips"]:
+    for chip in document.chips:
         table.add(*_cells(chip))
     table.print(console)
     console.print()
-    for problem in document["problems"] or ["no problem found"]:
+    for problem in document.problems or ["no problem found"]:
         console.print(problem, soft_wrap=True, markup=False, highlight=False)
 
 
 def _cells(chip: CheckedChipFields) -> tuple[str, ...]:
-    faults = ", ".join(f"{code} ({level})" for code, level in chip["faults"].items())
-    used = chip["memory_used_megabytes"]
-    total = f"{chip['memory_megabytes']} MB" if chip["memory_megabytes"] else "unknown"
+    faults = ", ".join(f"{code} ({level})" for code, level in chip.faults.items())
+    used = chip.memory_used_megabytes
+    total = f"{chip.memory_megabytes} MB" if chip.memory_megabytes else "unknown"
     return (
-        str(chip["id"]),
-        chip["name"],
-        faults or ("none" if chip["answers"] else "unknown"),
-        chip["network"],
+        str(chip.id),
+        chip.name,
+        faults or ("none" if chip.answers else "unknown"),
+        chip.network,
         total if used is None else f"{used:.0f} of {total}",
-        str(chip["ai_cores"] or "unknown"),
-        {True: "enabled", False: "disabled", None: "unknown"}[chip["sharing"]],
+        str(chip.ai_cores or "unknown"),
+        {True: "enabled", False: "disabled", None: "unknown"}[chip.sharing],
     )

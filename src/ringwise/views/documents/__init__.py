@@ -4,4 +4,8 @@ Every document names its schema in the field `schema`, as `ringwise.io/NAME/VERS
 under the same version; to remove or rename one, or to change its type, needs a new version and a line in the
 changelog. The type checker compares what a command prints with these types, and `views/schemas` makes the
 JSON schemas from them.
+
+Documents are structs that serialize themselves: `Document`, and `Fields` for their parts. Objects that `get`
+and `describe` show, and rows of the dashboard, are TypedDicts, as are their parts: `describe` prints `now`
+before the fields of the row, and a struct has the fields of its base class first.
 """

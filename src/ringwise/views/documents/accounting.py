@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ringwise.views.documents.common import Nanoseconds
+from ringwise.views.documents.common import Document, Fields, Nanoseconds
 
 GroupBy = Literal["queue", "namespace", "user", "job", "board"]
 
 
-class AmountFields(TypedDict):
-    """Allocated and lost chip-hours, and pending times."""
-
-    allocated_chip_hours: Annotated[
-        float, Meta(description="Chips times hours, from the placement of pods until their end.")
-    ]
-    uncertain_chip_hours: Annotated[
-        float,
-        Meta(description="Part of allocated_chip_hours: the end of these pods was not observed."),
-    ]
-    lost_chip_hours: Annotated[
-        dict[str, float], Meta(description="Lost work, by cause: fault, move, drain, preempt, ...")
-    ]
-    pending_hours: Annotated[float, Meta(description="Hours in which jobs were pending.")]
-    uncertain_pending_hours: Annotated[
-        float, Meta(description="Part of pending_hours: the end was not observed.")
-    ]
-    starts: Annotated[int, Meta(description="Number of job starts.")]
-    failures: Annotated[int, Meta(description="Number of jobs that failed on their own after they started.")]
-    clamped: Annotated[int, Meta(description="Intervals with inconsistent times.")]
+AllocatedHours = Annotated[
+    float, Meta(description="Chips times hours, from the placement of pods until their end.")
+]
+UncertainHours = Annotated[
+    float, Meta(description="Part of allocated_chip_hours: the end of these pods was not observed.")
+]
+LostHours = Annotated[
+    dict[str, float], Meta(description="Lost work, by cause: fault, move, drain, preempt, ...")
+]
+PendingHours = Annotated[float, Meta(description="Hours in which jobs were pending.")]
+UncertainPendingHours = Annotated[float, Meta(description="Part of pending_hours: the end was not observed.")]
+Starts = Annotated[int, Meta(description="Number of job starts.")]
+Failures = Annotated[int, Meta(description="Number of jobs that failed on their own after they started.")]
+Clamped = Annotated[int, Meta(description="Intervals with inconsistent times.")]
 
 
-class ReportRowFields(AmountFields):
+class ReportRowFields(Fields):
     """The sum of one queue, namespace, user or job for one board."""
 
     queue: Annotated[str | None, Meta(description="null if rows are not grouped by queue.")]
@@ -51,26 +45,41 @@ class ReportRowFields(AmountFields):
             "all others are of one board, that one."
         ),
     ]
+    allocated_chip_hours: AllocatedHours
+    uncertain_chip_hours: UncertainHours
+    lost_chip_hours: LostHours
+    pending_hours: PendingHours
+    uncertain_pending_hours: UncertainPendingHours
+    starts: Starts
+    failures: Failures
+    clamped: Clamped
     allocated_by_day: Annotated[list[float], Meta(description="allocated_chip_hours of each day of `days`.")]
 
 
-class BoardTotalFields(AmountFields):
+class BoardTotalFields(Fields):
     """The sum of all rows of one board."""
 
     board: Annotated[str, Meta(description="As that of rows.")]
+    allocated_chip_hours: AllocatedHours
+    uncertain_chip_hours: UncertainHours
+    lost_chip_hours: LostHours
+    pending_hours: PendingHours
+    uncertain_pending_hours: UncertainPendingHours
+    starts: Starts
+    failures: Failures
+    clamped: Clamped
 
 
-class GapFields(TypedDict):
+class GapFields(Fields):
     """A span in which no scheduler wrote: pods that came and went in it are not known."""
 
     since: Nanoseconds
     until: Nanoseconds
 
 
-class ReportDocument(TypedDict):
+class ReportDocument(Document, tag="ringwise.io/report/v1"):
     """Chip-hours, pending times, starts and failures, for whole UTC days."""
 
-    schema: Literal["ringwise.io/report/v1"]
     now: Annotated[Nanoseconds, Meta(description="End of the recorded time.")]
     group_by: GroupBy
     days: Annotated[list[str], Meta(description="The UTC days of the report, in order.")]
@@ -88,7 +97,7 @@ class ReportDocument(TypedDict):
     unreadable: Annotated[list[str], Meta(description="ConfigMaps or files that cannot be read, and why.")]
 
 
-class IdleFields(TypedDict):
+class IdleFields(Fields):
     """A job with allocated chips."""
 
     namespace: str
@@ -107,10 +116,9 @@ class IdleFields(TypedDict):
     ]
 
 
-class IdleDocument(TypedDict):
+class IdleDocument(Document, tag="ringwise.io/idle/v1"):
     """Allocated chips with low utilization, as reported by the device plugins."""
 
-    schema: Literal["ringwise.io/idle/v1"]
     now: Nanoseconds
     threshold_percent: Annotated[float, Meta(description="A chip with a lower mean utilization is idle.")]
     min_measured_seconds: Annotated[int, Meta(description="Minimum number of measured seconds of a mean.")]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from ringwise.views.documents.cluster import JobFields
-from ringwise.views.documents.common import Nanoseconds
+from ringwise.views.documents.common import Document, Fields, Nanoseconds
 
 
-class SubmittedFields(TypedDict):
+class SubmittedFields(Fields):
     """The result for one object."""
 
     kind: str
@@ -18,43 +18,42 @@ class SubmittedFields(TypedDict):
     action: str
 
 
-class SubmitDocument(TypedDict):
+class SubmitDocument(Document, tag="ringwise.io/submit/v1"):
     """The result for each job that was submitted to the lab."""
 
-    schema: Literal["ringwise.io/submit/v1"]
     dry_run: bool
     objects: list[SubmittedFields]
     jobs: list[JobFields]
+    notes: Annotated[
+        list[str], Meta(description="What has no effect. Commands print it to stderr instead.")
+    ] = field(default_factory=list)
 
 
-class DeletedFields(TypedDict):
+class DeletedFields(Fields):
     """An object that was deleted."""
 
     kind: str
     name: str
 
 
-class DeleteDocument(TypedDict):
+class DeleteDocument(Document, tag="ringwise.io/delete/v1"):
     """The objects that were deleted from the lab."""
 
-    schema: Literal["ringwise.io/delete/v1"]
     deleted: list[DeletedFields]
 
 
-class NodeChangeDocument(TypedDict):
+class NodeChangeDocument(Document, tag="ringwise.io/node-change/v1"):
     """The change of a node of the lab, or of a node, leaf switch or SuperPoD of a cluster."""
 
-    schema: Literal["ringwise.io/node-change/v1"]
     node: str
     action: Annotated[str, Meta(description="cordon, uncordon or drain.")]
     evicted_pods: Annotated[list[str], Meta(description="Pods that are evicted.")]
     start: Annotated[str | None, Meta(description="Start of a scheduled drain; null: now.")]
 
 
-class JobChangeDocument(TypedDict):
+class JobChangeDocument(Document, tag="ringwise.io/job-change/v1"):
     """The change of a job of the lab or of a cluster."""
 
-    schema: Literal["ringwise.io/job-change/v1"]
     namespace: str
     name: str
     kind: Annotated[str, Meta(description="vcjob, Job or AscendJob.")]
@@ -66,7 +65,7 @@ class JobChangeDocument(TypedDict):
     message: Annotated[str, Meta(description="Human-readable result.")]
 
 
-class AppliedPlanFields(TypedDict):
+class AppliedPlanFields(Fields):
     """The result of a MovePlan."""
 
     id: str
@@ -76,16 +75,14 @@ class AppliedPlanFields(TypedDict):
     message: Annotated[str, Meta(description="Why it failed or was rejected.")]
 
 
-class MovesDocument(TypedDict):
+class MovesDocument(Document, tag="ringwise.io/moves/v1"):
     """The results of the MovePlans that were executed."""
 
-    schema: Literal["ringwise.io/moves/v1"]
     plans: list[AppliedPlanFields]
     skipped_plans: Annotated[int, Meta(description="Plans after a failed one, not started.")]
 
 
-class AdvanceDocument(TypedDict):
+class AdvanceDocument(Document, tag="ringwise.io/advance/v1"):
     """The time of the lab after it was advanced."""
 
-    schema: Literal["ringwise.io/advance/v1"]
     now: Nanoseconds

@@ -147,7 +147,7 @@ class JobRow(TypedDict):
     pods: int
     running: int
     chips: Annotated[
-        float,
+        int | float,
         Meta(description="Total chips that its pods request; shares and vNPUs are fractions of a chip."),
     ]
     created: Nanoseconds
@@ -267,7 +267,7 @@ class PodFields(TypedDict):
 
 
 class PlacementFields(TypedDict):
-    """Where a pod is, or would be placed."""
+    """Where a pod is."""
 
     switch: str | None
     superpod: int | None

@@ -13,7 +13,7 @@ class Fields(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A part of a document. A field with a default is absent where it has that value."""
 
     @classmethod
-    def of(cls, value: object, **others: object) -> Self:
+    def of(cls, value: object, /, **others: object) -> Self:
         """Return the part that shows a value: its attributes, and theirs, by the names of the fields.
 
         `others` are fields that the value has no attribute for.
@@ -34,14 +34,15 @@ Stored = Annotated[dict[str, Any] | None, Meta(description="The stored object. I
 More = Annotated[
     int, Meta(description="How many were omitted because of a limit; absent if the list is complete.")
 ]
+SwitchClass = Annotated[
+    str | None,
+    Meta(description="foundation-model, common or padding; null without affinity to switches."),
+]
 #: `class` is a word of Python.
 WithClass = TypedDict(
     "WithClass",
     {
-        "class": Annotated[
-            str | None,
-            Meta(description="foundation-model, common or padding; null without affinity to switches."),
-        ]
+        "class": SwitchClass,
     },
 )
 

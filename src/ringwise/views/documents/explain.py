@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired, TypedDict
+from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.common import (
@@ -13,12 +13,12 @@ from ringwise.views.documents.common import (
     Fields,
     Nanoseconds,
     OmittedChecks,
-    WithClass,
+    SwitchClass,
 )
 from ringwise.views.documents.topology import PicturesFields
 
 
-class ClosestNodeFields(TypedDict):
+class ClosestNodeFields(Fields):
     """A node that nearly fits."""
 
     node: str
@@ -27,7 +27,7 @@ class ClosestNodeFields(TypedDict):
     code: str
 
 
-class QueuePositionFields(TypedDict):
+class QueuePositionFields(Fields):
     """Where the job is in its queue."""
 
     name: str
@@ -36,7 +36,7 @@ class QueuePositionFields(TypedDict):
     jobs_ahead: list[str]
 
 
-class FixFields(TypedDict):
+class FixFields(Fields):
     """A change that was tried and helps."""
 
     kind: str
@@ -44,7 +44,7 @@ class FixFields(TypedDict):
     conflicting_jobs: Annotated[int, Meta(description="Jobs ahead in the queue, if they would start first.")]
 
 
-class PodLocationFields(TypedDict):
+class PodLocationFields(Fields):
     """Where a pod of the job is."""
 
     name: str
@@ -54,32 +54,24 @@ class PodLocationFields(TypedDict):
     switch: str | None
     superpod: str | None
     block: str | None
-    rack: NotRequired[int]
-    would_be_scheduled_on: NotRequired[
-        Annotated[
-            str,
-            Meta(description="The node on which it would be placed now; `node` is null until it is bound."),
-        ]
-    ]
+    rack: int | UnsetType = UNSET
+    would_be_scheduled_on: Annotated[
+        str,
+        Meta(description="The node on which it would be placed now; `node` is null until it is bound."),
+    ] = ""
 
 
-class WhyDocument(WithClass):
+class WhyDocument(Document, tag="ringwise.io/why/v1", kw_only=True):
     """Why a job is pending or where it runs, and the fixes."""
 
-    schema: Literal["ringwise.io/why/v1"]
     now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     namespace: str
     name: str
+    job_class: SwitchClass = field(name="class")
     board: str | None
     board_reason: Annotated[str | None, Meta(description="Why this board was selected.")]
     state: Annotated[str, Meta(description="running, starting, pending, rejected, suspended or finished.")]
     message: str
-    errors: NotRequired[
-        Annotated[
-            list[str],
-            Meta(description="What prevents the scheduler of a cluster from placing it."),
-        ]
-    ]
     faults: Annotated[
         list[str],
         Meta(description="What it waits for after a fault, and until when; or the faults that affect it."),
@@ -100,27 +92,28 @@ class WhyDocument(WithClass):
     fixes: list[FixFields]
     pods: list[PodLocationFields]
     plan: list[str]
-    notes: NotRequired[
-        Annotated[list[str], Meta(description="Fields of its objects that have no effect, and why.")]
-    ]
-    omitted: NotRequired[OmittedChecks]
-    pictures: NotRequired[Annotated[PicturesFields, Meta(description="For drawings only.")]]
+    notes: Annotated[list[str], Meta(description="Fields of its objects that have no effect, and why.")] = (
+        field(default_factory=list)
+    )
+    omitted: OmittedChecks = field(default_factory=list)
+    errors: Annotated[
+        list[str],
+        Meta(description="What prevents the scheduler of a cluster from placing it."),
+    ] = field(default_factory=list)
+    pictures: Annotated[PicturesFields | UnsetType, Meta(description="For drawings only.")] = UNSET
 
 
-#: `from` is a word of Python.
-_WithFrom = TypedDict("_WithFrom", {"from": str | None})
-
-
-class PodStepFields(_WithFrom):
+class PodStepFields(Fields):
     """Where a pod came from and went to; null: nowhere."""
 
     name: str
     rank: int | None
+    source: str | None = field(name="from")
     to: str | None
     chips: list[int]
 
 
-class HistoryEntryFields(TypedDict):
+class HistoryEntryFields(Fields):
     """Something that happened to the job."""
 
     time: str
@@ -134,7 +127,7 @@ class HistoryEntryFields(TypedDict):
     pods: list[PodStepFields]
 
 
-class JobRunFields(TypedDict):
+class JobRunFields(Fields):
     """A time in which the job had its nodes."""
 
     start: Nanoseconds
@@ -144,10 +137,9 @@ class JobRunFields(TypedDict):
     reason: Annotated[str, Meta(description="Why it ended; empty if it is running.")]
 
 
-class HistoryDocument(TypedDict):
+class HistoryDocument(Document, tag="ringwise.io/history/v1"):
     """The history of a job."""
 
-    schema: Literal["ringwise.io/history/v1"]
     namespace: str
     name: str
     until: Annotated[str, Meta(description="End of the known history.")]

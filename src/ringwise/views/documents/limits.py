@@ -6,10 +6,10 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from ringwise.views.documents.common import Amounts, More, Nanoseconds
+from ringwise.views.documents.common import Amounts, Document, Fields, More, Nanoseconds
 
 
-class LimitUseFields(TypedDict):
+class LimitUseFields(Fields):
     """The usage of one entry of `hard`."""
 
     name: Annotated[str, Meta(description="A resource, runningJobs or pendingJobs; cpu in thousandths.")]
@@ -19,7 +19,7 @@ class LimitUseFields(TypedDict):
     borrowed: Annotated[int | float, Meta(description="Borrowed amount.")]
 
 
-class LimitFields(TypedDict):
+class LimitFields(Fields):
     """A UsageLimit and what one subject of it uses: with `*`, each has a row."""
 
     name: str
@@ -52,7 +52,7 @@ class UsageLimitsDocument(TypedDict):
     remaining_item_count: NotRequired[More]
 
 
-class RunTimeFields(TypedDict):
+class RunTimeFields(Fields):
     """The maximum run time of a UsageLimit."""
 
     name: str
@@ -64,10 +64,9 @@ class RunTimeFields(TypedDict):
     next_end: Annotated[Nanoseconds | None, Meta(description="When the max run time of its first job ends.")]
 
 
-class LimitsDocument(TypedDict):
+class LimitsDocument(Document, tag="ringwise.io/limits/v1"):
     """UsageLimits with their usage."""
 
-    schema: Literal["ringwise.io/limits/v1"]
     now: Nanoseconds
     limits: list[LimitFields]
     max_run_times: list[RunTimeFields]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import FaultFields, JobFaultFields
-from ringwise.views.documents.common import More, Nanoseconds, OmittedChecks
+from ringwise.views.documents.common import Document, Fields, More, Nanoseconds, OmittedChecks
 from ringwise.views.documents.explain import PodStepFields
 
 
@@ -20,23 +20,21 @@ class ListedFaultFields(JobFaultFields):
     ]
 
 
-class FaultsDocument(TypedDict):
+class FaultsDocument(Document, tag="ringwise.io/faults/v1"):
     """The faults that the nodes currently report."""
 
-    schema: Literal["ringwise.io/faults/v1"]
     now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     faults: list[ListedFaultFields]
 
 
-class FaultChangeDocument(TypedDict):
+class FaultChangeDocument(Document, tag="ringwise.io/fault-change/v1"):
     """The faults of the lab that were injected and cleared."""
 
-    schema: Literal["ringwise.io/fault-change/v1"]
     injected: list[FaultFields]
     cleared: list[FaultFields]
 
 
-class DrillStepFields(TypedDict):
+class DrillStepFields(Fields):
     """A step of a drill."""
 
     number: int
@@ -47,7 +45,7 @@ class DrillStepFields(TypedDict):
     problems: Annotated[list[str], Meta(description="Why the expectation is not met.")]
 
 
-class DrillEntryFields(TypedDict):
+class DrillEntryFields(Fields):
     """Something that happened in a drill."""
 
     time: str
@@ -60,7 +58,7 @@ class DrillEntryFields(TypedDict):
     pods: list[PodStepFields]
 
 
-class DrillFields(TypedDict):
+class DrillFields(Fields):
     """One drill: what happened, and whether its expectations are met."""
 
     file: str
@@ -71,26 +69,22 @@ class DrillFields(TypedDict):
     timeline: list[DrillEntryFields]
 
 
-class DrillDocument(TypedDict):
+class DrillDocument(Document, tag="ringwise.io/drill/v1"):
     """The drills that were run, and whether all their expectations are met."""
 
-    schema: Literal["ringwise.io/drill/v1"]
     passed: bool
     drills: list[DrillFields]
 
 
-#: `from` is a word of Python.
-MovedPodFields = TypedDict(
-    "MovedPodFields",
-    {
-        "name": str,
-        "from": str,
-        "to": Annotated[str | None, Meta(description="Null if it is pending at the end of the plan.")],
-    },
-)
+class MovedPodFields(Fields):
+    """A pod that goes to another node."""
+
+    name: str
+    source: str = field(name="from")
+    to: Annotated[str | None, Meta(description="Null if it is pending at the end of the plan.")]
 
 
-class DrainedJobFields(TypedDict):
+class DrainedJobFields(Fields):
     """The effect of draining nodes on a job."""
 
     namespace: str
@@ -108,31 +102,27 @@ class DrainedJobFields(TypedDict):
     ]
 
 
-class DrainPlanDocument(TypedDict):
+class DrainPlanDocument(Document, tag="ringwise.io/drain-plan/v1"):
     """The effect of draining a node, leaf switch or SuperPoD, computed on a copy of the cluster."""
 
-    schema: Literal["ringwise.io/drain-plan/v1"]
     target: str
     kind: Annotated[str, Meta(description="node, switch or superpod.")]
     nodes: list[str]
     jobs: list[DrainedJobFields]
-    omitted: NotRequired[OmittedChecks]
+    omitted: OmittedChecks = field(default_factory=list)
 
 
-#: `from` is a word of Python.
-PlannedPodFields = TypedDict(
-    "PlannedPodFields",
-    {
-        "name": str,
-        "from": str,
-        "from_chips": list[int],
-        "to": str,
-        "chips": Annotated[list[int], Meta(description="The chips reserved for it there.")],
-    },
-)
+class PlannedPodFields(Fields):
+    """A pod that a plan moves."""
+
+    name: str
+    source: str = field(name="from")
+    from_chips: list[int]
+    to: str
+    chips: Annotated[list[int], Meta(description="The chips reserved for it there.")]
 
 
-class PlannedMoveFields(TypedDict):
+class PlannedMoveFields(Fields):
     """A job that is moved, or a pod of a job whose pods run alone."""
 
     namespace: str
@@ -142,7 +132,7 @@ class PlannedMoveFields(TypedDict):
     pods: list[PlannedPodFields]
 
 
-class PlannedReservationFields(TypedDict):
+class PlannedReservationFields(Fields):
     """Where a pod of the waiting job goes."""
 
     name: str
@@ -150,7 +140,7 @@ class PlannedReservationFields(TypedDict):
     chips: list[int]
 
 
-class MovePlanFields(TypedDict):
+class MovePlanFields(Fields):
     """The moves that let one job start now."""
 
     id: str
@@ -164,7 +154,7 @@ class MovePlanFields(TypedDict):
     reservation: list[PlannedReservationFields]
 
 
-class NoMovePlanFields(TypedDict):
+class NoMovePlanFields(Fields):
     """A job for which there is no plan."""
 
     namespace: str
@@ -205,17 +195,16 @@ class MovePlanDocument(ListedMovePlanFields):
     plan: MovePlanFields
 
 
-class PlannedMoves(TypedDict):
+class PlannedMoves(Fields):
     """Plans as a document, and as MovePlan objects that can be created."""
 
     document: DefragPlanDocument
     objects: list[dict[str, Any]]
 
 
-class DefragPlanDocument(TypedDict):
+class DefragPlanDocument(Document, tag="ringwise.io/defrag-plan/v1"):
     """The moves that would start jobs blocked by fragmentation, computed on a copy of the cluster."""
 
-    schema: Literal["ringwise.io/defrag-plan/v1"]
     now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     plans: Annotated[
         list[MovePlanFields],
@@ -225,4 +214,4 @@ class DefragPlanDocument(TypedDict):
         list[NoMovePlanFields],
         Meta(description="Jobs blocked by fragmentation, or requested ones, without a plan."),
     ]
-    omitted: NotRequired[OmittedChecks]
+    omitted: OmittedChecks = field(default_factory=list)

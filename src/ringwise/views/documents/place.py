@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired, TypedDict
+from typing import Annotated
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType, field
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.cluster import PlacementFields
-from ringwise.views.documents.common import WithClass
+from ringwise.views.documents.common import Document, Fields, SwitchClass
 from ringwise.views.documents.topology import PicturesFields, PlacedSwitchFields
 
 
-class CandidateFields(TypedDict):
+class CandidateFields(Fields):
     """A node that was asked for the first pod of a job."""
 
     node: str
@@ -21,31 +20,37 @@ class CandidateFields(TypedDict):
     reason: ReasonFields | None
 
 
-class PlacedPodFields(PlacementFields):
+class PlacedPodFields(Fields):
     """Where a pod would be placed."""
 
     name: str
     rank: int
     node: str | None
     chips: Annotated[list[int] | None, Meta(description="In the order of the annotation.")]
+    switch: str | None
+    superpod: int | None
+    logical_superpod: int | None
     annotations: dict[str, str] | None
-    candidates: NotRequired[Annotated[list[CandidateFields], Meta(description="With --scores only.")]]
+    rack: int | UnsetType | None = UNSET
+    logical_rack: int | UnsetType | None = UNSET
+    candidates: Annotated[list[CandidateFields] | UnsetType, Meta(description="With --scores only.")] = UNSET
 
 
-class PlacedJobFields(WithClass):
+class PlacedJobFields(Fields):
     """What would happen to a job."""
 
     namespace: str
     name: str
+    job_class: SwitchClass = field(name="class")
     state: Annotated[str, Meta(description="scheduled, pending or rejected; with --all also running.")]
     reason: ReasonFields | None
     pods: list[PlacedPodFields]
-    notes: NotRequired[
-        Annotated[list[str], Meta(description="Fields without effect, and why some pods are pending.")]
-    ]
+    notes: Annotated[list[str], Meta(description="Fields without effect, and why some pods are pending.")] = (
+        field(default_factory=list)
+    )
 
 
-class PlacedPictureFields(TypedDict):
+class PlacedPictureFields(Fields):
     """The data of a job that a drawing shows in addition to its pods."""
 
     resource: str | None
@@ -62,14 +67,12 @@ class PlacePicturesFields(PicturesFields):
     ]
 
 
-class PlaceDocument(TypedDict):
+class PlaceDocument(Document, tag="ringwise.io/place/v1"):
     """Where the jobs of manifests would be scheduled."""
 
-    schema: Literal["ringwise.io/place/v1"]
     jobs: list[PlacedJobFields]
-    switches: NotRequired[
-        Annotated[
-            list[PlacedSwitchFields], Meta(description="Set if the cluster has a leaf-switch topology.")
-        ]
-    ]
-    pictures: NotRequired[Annotated[PlacePicturesFields, Meta(description="For drawings only.")]]
+    switches: Annotated[
+        list[PlacedSwitchFields] | UnsetType,
+        Meta(description="Set if the cluster has a leaf-switch topology."),
+    ] = UNSET
+    pictures: Annotated[PlacePicturesFields | UnsetType, Meta(description="For drawings only.")] = UNSET

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -95,7 +95,7 @@ class ConfigurationDocument(Document, tag="ringwise.io/configuration/v1"):
     lines: list[ConfigurationLineFields]
 
 
-class MachineFields(TypedDict):
+class MachineFields(Fields):
     """Where it was measured."""
 
     cpu: str
@@ -103,7 +103,7 @@ class MachineFields(TypedDict):
     python: str
 
 
-class FigureFields(TypedDict):
+class FigureFields(Fields):
     """One figure, with its goal if it has one."""
 
     name: str
@@ -113,10 +113,9 @@ class FigureFields(TypedDict):
     goal_met: bool | None
 
 
-class BenchDocument(TypedDict):
+class BenchDocument(Document, tag="ringwise.io/bench/v1"):
     """The results of a benchmark."""
 
-    schema: Literal["ringwise.io/bench/v1"]
     bench: str
     version: Annotated[str, Meta(description="The version of Ringwise.")]
     machine: MachineFields
@@ -147,14 +146,14 @@ class ReplayDocument(Document, tag="ringwise.io/replay/v1"):
     note: str | None
 
 
-class ReplacedFields(TypedDict):
+class ReplacedFields(Fields):
     """How much got a pseudonym."""
 
     names: int
     addresses: int
 
 
-class BundledJournalFields(TypedDict):
+class BundledJournalFields(Fields):
     """A journal in a support bundle."""
 
     file: str
@@ -162,7 +161,7 @@ class BundledJournalFields(TypedDict):
     events: int
 
 
-class CheckedChipFields(TypedDict):
+class CheckedChipFields(Fields):
     """The data that the driver reports for one chip."""
 
     id: Annotated[int, Meta(description="Physical ID.")]
@@ -176,10 +175,9 @@ class CheckedChipFields(TypedDict):
     sharing: Annotated[bool | None, Meta(description="Whether containers can share the chip.")]
 
 
-class HardwareCheckDocument(TypedDict):
+class HardwareCheckDocument(Document, tag="ringwise.io/hardware-check/v1"):
     """The NPUs of one node as the driver reports them, without names and addresses."""
 
-    schema: Literal["ringwise.io/hardware-check/v1"]
     ringwise: Annotated[str, Meta(description="Version that created it.")]
     driver: Annotated[str, Meta(description="Driver interface: dcmi, npu-smi or simulated.")]
     driver_version: str
@@ -199,10 +197,9 @@ class HardwareCheckDocument(TypedDict):
     problems: list[str]
 
 
-class SupportBundleDocument(TypedDict):
+class SupportBundleDocument(Document, tag="ringwise.io/support-bundle/v1"):
     """The content of a support bundle."""
 
-    schema: Literal["ringwise.io/support-bundle/v1"]
     ringwise: Annotated[str, Meta(description="Version that created it.")]
     source: Literal["files", "lab", "cluster"]
     names: Literal["replaced", "kept"]

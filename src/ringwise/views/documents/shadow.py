@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from msgspec import Meta
+
+from ringwise.views.documents.common import Document, Fields
 
 Outcome = Literal["same", "other-chips", "other-node", "only-theirs", "only-ours"]
 
 
-class ShadowWaitFields(TypedDict):
+class ShadowWaitFields(Fields):
     """How long pods waited for a node from their creation."""
 
     pods: Annotated[int, Meta(description="Pods for which both times are known.")]
@@ -19,7 +21,7 @@ class ShadowWaitFields(TypedDict):
     theirs_seconds: Annotated[float, Meta(description="Sum until the other scheduler's binding was seen.")]
 
 
-class ShadowDifferenceFields(TypedDict):
+class ShadowDifferenceFields(Fields):
     """Pods with the same difference for the same reason."""
 
     state: Outcome
@@ -28,10 +30,9 @@ class ShadowDifferenceFields(TypedDict):
     example: Annotated[str, Meta(description="Namespace and name of an example.")]
 
 
-class ShadowReportDocument(TypedDict):
+class ShadowReportDocument(Document, tag="ringwise.io/shadow-report/v1"):
     """The decisions that differ in shadow mode, from the log of the scheduler."""
 
-    schema: Literal["ringwise.io/shadow-report/v1"]
     since: Annotated[str, Meta(description="Time of the first compared pod.")]
     until: Annotated[str, Meta(description="Time of the last compared pod.")]
     pods: int

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from ringwise.views.documents.common import Document, Fields
 
-class WaitFields(TypedDict):
+
+class WaitFields(Fields):
     """How long jobs waited until they started first, in seconds; null where none has started."""
 
     mean: float | None
@@ -16,7 +18,7 @@ class WaitFields(TypedDict):
     p99: float | None
 
 
-class SizeFields(TypedDict):
+class SizeFields(Fields):
     """Jobs of one size."""
 
     chips: int
@@ -25,7 +27,7 @@ class SizeFields(TypedDict):
     pending_seconds: WaitFields
 
 
-class CurvePoint(TypedDict):
+class CurvePoint(Fields):
     """A moment of a run."""
 
     after_seconds: float
@@ -33,7 +35,7 @@ class CurvePoint(TypedDict):
     pending_jobs: int
 
 
-class MoveFields(TypedDict):
+class MoveFields(Fields):
     """Running jobs that were moved so that others could start: only with the setting `defragment: auto`."""
 
     plans: int
@@ -43,7 +45,7 @@ class MoveFields(TypedDict):
     cost_chip_hours: Annotated[float, Meta(description="Their chips times the cost of a restart.")]
 
 
-class EstimateFields(TypedDict):
+class EstimateFields(Fields):
     """When jobs that waited were expected to start, as the scheduler said when they were submitted.
 
     Of some of them, in equal distances, and only of those that have started.
@@ -63,7 +65,7 @@ class EstimateFields(TypedDict):
     ]
 
 
-class RunFields(TypedDict):
+class RunFields(Fields):
     """The results with one configuration or policy, or with the counting bound."""
 
     name: str
@@ -96,14 +98,14 @@ class RunFields(TypedDict):
     curve: list[CurvePoint]
 
 
-class LeftOutJobs(TypedDict):
+class LeftOutJobs(Fields):
     """Jobs that are not simulated."""
 
     message: str
     jobs: int
 
 
-class SimulatedCluster(TypedDict):
+class SimulatedCluster(Fields):
     board: str
     nodes: int
     chips: int
@@ -111,10 +113,9 @@ class SimulatedCluster(TypedDict):
     superpod_size: int | None
 
 
-class SimulationDocument(TypedDict):
+class SimulationDocument(Document, tag="ringwise.io/simulation/v1"):
     """The same jobs under several configurations, in virtual time. The first run is the counting bound."""
 
-    schema: Literal["ringwise.io/simulation/v1"]
     title: str
     seed: str
     interrupted: Annotated[bool, Meta(description="Interrupted with Ctrl-C; the last run is incomplete.")]

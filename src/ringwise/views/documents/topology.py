@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import NodeChipsFields
-from ringwise.views.documents.common import More, Nanoseconds
+from ringwise.views.documents.common import Document, Fields, More, Nanoseconds
 from ringwise.views.documents.reservations import ReservationFields
 
 
-class PlacedSwitchFields(TypedDict):
+class PlacedSwitchFields(Fields):
     """A leaf switch after a run of `place`."""
 
     ip: str
@@ -21,7 +21,7 @@ class PlacedSwitchFields(TypedDict):
     free_nodes: int
 
 
-class SwitchNodeFields(TypedDict):
+class SwitchNodeFields(Fields):
     """A node below a leaf switch."""
 
     node: str
@@ -31,15 +31,19 @@ class SwitchNodeFields(TypedDict):
     jobs: list[str]
 
 
-class SwitchFields(PlacedSwitchFields):
+class SwitchFields(Fields):
     """A leaf switch with its nodes."""
 
+    ip: str
+    state: str
+    healthy: bool
     faulty: Annotated[bool, Meta(description="Whether all its nodes report that their switches are faulty.")]
+    free_nodes: int
     servers: Annotated[int, Meta(description="Positions of the switch, including those without a node.")]
     nodes: list[SwitchNodeFields]
 
 
-class BlockFields(TypedDict):
+class BlockFields(Fields):
     """A block of a job, and the nodes it has."""
 
     job: str
@@ -47,9 +51,13 @@ class BlockFields(TypedDict):
     nodes: list[str]
 
 
-class NodeCountFields(TypedDict):
-    """The nodes of a SuperPoD or a rack by what they do."""
+FaultyNodes = Annotated[list[str], Meta(description="Nodes with a faulty chip or faulty switches.")]
 
+
+class RackFields(Fields):
+    """A rack."""
+
+    rack: int
     free_nodes: int
     busy_nodes: int
     unusable_nodes: int
@@ -57,28 +65,28 @@ class NodeCountFields(TypedDict):
     free: list[str]
     busy: list[str]
     unusable: list[str]
-    faulty: Annotated[
-        list[str],
-        Meta(description="Nodes with a faulty chip or faulty switches."),
-    ]
+    faulty: FaultyNodes
     blocks: list[BlockFields]
 
 
-class RackFields(NodeCountFields):
-    """A rack."""
-
-    rack: int
-
-
-class SuperPodFields(NodeCountFields):
+class SuperPodFields(Fields):
     """A SuperPoD."""
 
     superpod: int | str
+    free_nodes: int
     reserved_nodes: int
-    racks: NotRequired[list[RackFields]]
+    busy_nodes: int
+    unusable_nodes: int
+    faulty_nodes: int
+    free: list[str]
+    busy: list[str]
+    unusable: list[str]
+    faulty: FaultyNodes
+    blocks: list[BlockFields]
+    racks: list[RackFields] = field(default_factory=list)
 
 
-class PicturesFields(TypedDict):
+class PicturesFields(Fields):
     """What a drawing shows beside a job: chips of nodes, leaf switches, SuperPoDs."""
 
     nodes: list[NodeChipsFields]
@@ -118,10 +126,9 @@ class IsolationsDocument(TypedDict):
     remaining_item_count: NotRequired[More]
 
 
-class TopologyDocument(TypedDict):
+class TopologyDocument(Document, tag="ringwise.io/topology/v1"):
     """Leaf switches and SuperPoDs with their jobs."""
 
-    schema: Literal["ringwise.io/topology/v1"]
     now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     switches: list[SwitchFields] | None
     superpods: list[SuperPodFields]
