@@ -142,7 +142,7 @@ def read_map(data: bytes | str, origin: str, first_line: int = 1) -> YamlFile | 
     """A text with one map and nothing else; None if it is empty. Raises DocumentError."""
     documents = read_yaml(data, origin, first_line)
     if len(documents) > 1:
-        raise document_error(origin, f"has {len(documents)} documents; must have one")
+        raise document_error(origin, f"must have one document, got {len(documents)}")
     if not documents:
         return None
     if not isinstance(documents[0].value, dict):
