@@ -38,8 +38,7 @@ from ringwise.framework.shares.promises import Promises
 from ringwise.framework.shares.reserved_quota_limits import no_room_beside
 from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.capacity.queue_tree import QueueNode, QueueTree
-from ringwise.plugins.capacity.reasons import QUEUE_TREE_BROKEN
-from ringwise.reasons import Reason
+from ringwise.reasons import Reason, ReasonKind, Stage, Trigger
 from ringwise.state.model import Pod, Queue
 
 _OPEN = "Open"
@@ -49,6 +48,19 @@ RECLAIM_LEVEL = integer(
     0,
     "number of levels of ancestors whose deserved resources also allow a queue to reclaim",
     maximum=1000,
+)
+
+_TREE = frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED})
+
+QUEUE_TREE_BROKEN = ReasonKind(
+    "queue-tree-broken",
+    Stage.ENQUEUE,
+    "queue {queue} is not in the queue tree: {problem}",
+    (
+        "correct spec.parent of the queue",
+        "use another queue",
+    ),
+    _TREE,
 )
 
 #: A level of a queue's sort key: its share, whether it deserves nothing, then age and name.

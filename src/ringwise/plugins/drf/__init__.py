@@ -7,6 +7,7 @@ the flag `enableHierarchy` queues are ordered too, by their shares in a tree.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ringwise.framework.amounts import Amounts, add, share
 from ringwise.framework.configuration import PluginOption
@@ -45,8 +46,8 @@ class Drf:
             self._tree = Hierarchy(session)
             session.register(QUEUE_ORDER, self.queue_order)
             session.register(RECLAIMABLE, self.reclaimable)
-            session.register(ALLOCATED, self.allocated)
-            session.register(DEALLOCATED, self.deallocated)
+            session.register(ALLOCATED, partial(self._count, sign=1))
+            session.register(DEALLOCATED, partial(self._count, sign=-1))
 
     def job_order(self, job: Job) -> float:
         usage = self._session.usage
@@ -128,13 +129,7 @@ class Drf:
                 tree.move(queue, gives, 1)
         return victims
 
-    def allocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._count(job, pod, 1)
-
-    def deallocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._count(job, pod, -1)
-
-    def _count(self, job: Job, pod: Pod, sign: int) -> None:
+    def _count(self, job: Job, pod: Pod, node: int, sign: int) -> None:
         usage = self._session.usage
         self._tree.add_pod(usage.queue_of(pod.uid, job.queue), usage.amounts(pod.cls), sign)
 

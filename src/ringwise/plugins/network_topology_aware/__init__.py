@@ -107,7 +107,7 @@ class NetworkTopologyAware:
         if not topology.soft and not forest.limits(topology):
             return None
         self._follow()
-        search = DomainSearch(session, forest, request, self._room_for, self._could_hold, self._max_evicting)
+        search = DomainSearch(session, forest, request, self._room_for, self._max_evicting)
         return DomainCandidates(search.tiers(), search.refuse)
 
     def score(self, request: DomainRequest, domain: Domain) -> float:
@@ -142,10 +142,6 @@ class NetworkTopologyAware:
         if entry is None or entry[0] != version or entry[1] < most:
             entry = self._room[selection] = version, most, selection.room(most)
         return entry[2]
-
-    def _could_hold(self, domain: Domain, requests: Amounts) -> bool:
-        """Whether the domain would hold so much if nothing else ran there."""
-        return self._session.topology.domain_loads.holds(domain.name, requests)
 
     # -- nodes of a pod ------------------------------------------------------------------
 

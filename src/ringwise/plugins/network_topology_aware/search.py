@@ -38,13 +38,10 @@ class DomainSearch:
         forest: Forest,
         request: DomainRequest,
         room: Callable[[NodeSelection, int], NodeWeights],
-        could_hold: Callable[[Domain, Amounts], bool],
         max_evicting: int,
     ) -> None:
-        #: How many pods of a class each node can take at most, and whether a domain would hold pods, were it
-        #: empty.
+        #: How many pods of a class each node can take at most.
         self._room = room
-        self._could_hold = could_hold
         self._max_evicting = max_evicting
         self._session = session
         self._forest = forest
@@ -120,7 +117,7 @@ class DomainSearch:
         if request.evicting:
             self._fits[domain.name] = 0
             may_gain = domain.nodes & request.evictable
-            return bool(may_gain) and self._could_hold(domain, self._requests)
+            return bool(may_gain) and self._could_hold(domain)
         fit = 0
         for selection, count in self._classes.items():
             room = self._room(selection, count)
@@ -128,6 +125,10 @@ class DomainSearch:
             fit += min(count, room.total(domain.nodes))
         self._fits[domain.name] = fit
         return fit >= request.missing
+
+    def _could_hold(self, domain: Domain) -> bool:
+        """Whether the domain would hold the pods if nothing else ran there."""
+        return self._session.topology.domain_loads.holds(domain.name, self._requests)
 
     def _previous_nodes(self) -> int:
         """Nodes to which pods of the job return (S9); 0 where others run, which pin it anyway."""
@@ -177,9 +178,7 @@ class DomainSearch:
             # There are nodes: something else keeps it waiting, such as the share of its queue.
             return why
         missing = self._request.missing
-        if not self._request.placed and not any(
-            self._could_hold(domains[name], self._requests) for name in fits
-        ):
+        if not self._request.placed and not any(self._could_hold(domains[name]) for name in fits):
             largest = max(fits, key=lambda name: domains[name].nodes.bit_count())
             nodes = domains[largest].nodes.bit_count()
             reason = HYPER_NODES_TOO_SMALL(limit=limit, needed=missing, largest=largest, nodes=nodes)

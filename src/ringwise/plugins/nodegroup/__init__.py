@@ -8,6 +8,7 @@ may have a limit for each group in the annotation `volcano.sh/nodegroup-resource
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ringwise.framework.amounts import Amounts, add, lacking
 from ringwise.framework.arguments import boolean
@@ -56,8 +57,8 @@ class NodeGroup:
         self._used: dict[str, dict[str, Amounts]] = {}
         session.register(NODE_FILTER, self.filter)
         session.register(NODE_PREFERENCE, self.prefer)
-        session.register(ALLOCATED, self._allocated)
-        session.register(DEALLOCATED, self._deallocated)
+        session.register(ALLOCATED, partial(self._count_change, sign=1))
+        session.register(DEALLOCATED, partial(self._count_change, sign=-1))
 
     # -- which nodes ---------------------------------------------------------------------
 
@@ -149,12 +150,6 @@ class NodeGroup:
         group = node.labels.get(NODE_GROUP_NAME) if node is not None else None
         if group is not None:
             add(used.setdefault(group, {}), self._session.usage.amounts(pod.cls), sign)
-
-    def _allocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._count_change(job, pod, node, 1)
-
-    def _deallocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._count_change(job, pod, node, -1)
 
     def _count_change(self, job: Job, pod: Pod, node: int, sign: int) -> None:
         used = self._used.get(self._session.usage.queue_of(pod.uid, job.queue))

@@ -68,7 +68,8 @@ class RackPlanner:
             classes=usable.classes,
             system=rack.system,
         )
-        placed = self._member_places(job, ranks, racks)
+        # The places of running pods, and of lost ones as far as they are remembered (R2).
+        placed = [_placed(*place, racks) for place in member_places(job, ranks, session.state)]
         if not placed and len(waiting) < rack.shape.pods:
             return PODS_MISSING(pods=len(waiting), all=job.chip_pod_count)
 
@@ -141,10 +142,6 @@ class RackPlanner:
         return {rack_of[node] for node in nodes if node in rack_of}
 
     # -- after a fault ---------------------------------------------------------------------------
-
-    def _member_places(self, job: Job, ranks: Mapping[str, int], racks: Racks) -> list[PlacedPod]:
-        """The places of running pods, and of lost ones as far as they are remembered (R2)."""
-        return [_placed(*place, racks) for place in member_places(job, ranks, self._session.state)]
 
     def _again(
         self,

@@ -64,7 +64,8 @@ class SuperPodPlanner:
         nodes = [node for members in free.values() for node in members]
         classes = usable.classes({ranks[pod.uid]: pod for pod in pending}, nodes)
         least = fewest_pods(session, job, pending)
-        placed = self._member_places(job, ranks)
+        # The blocks of running pods, and of lost ones as far as their previous nodes are known.
+        placed = [_place(*place) for place in member_places(job, ranks, session.state)]
         if not placed and len(pending) < (policy.blocks or 0) * (policy.block_nodes or 0):
             return PODS_MISSING(pods=len(pending), all=job.chip_pod_count)
 
@@ -129,10 +130,6 @@ class SuperPodPlanner:
         return SuperPodSettings(settings.super_pod_size, settings.reserve_nodes, packing)
 
     # -- after a fault (P7) -------------------------------------------------------------------
-
-    def _member_places(self, job: Job, ranks: dict[str, int]) -> list[BlockMember]:
-        """The blocks of running pods, and of lost ones as far as their previous nodes are known."""
-        return [_place(*place) for place in member_places(job, ranks, self._session.state)]
 
     def _again(
         self,

@@ -100,7 +100,8 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         return _independent_policy(job, pods, resources[0], board, session)
     # Pods that only `minMember` announces may turn out to ask for none; boards with blocks need them all.
     expected = block_pod_count(job) if board.superpod or board.rack_nodes else job.expected_chip_pods
-    members = [*pods, *_missing(asking, expected)]
+    # Those that are lost and not replaced yet will request what the others request.
+    members = [*pods, *[asking[0]] * (expected - len(asking))]
     rack = _rack_policy(job, board, members, session) if board.rack_nodes else None
     if isinstance(rack, Reason):
         return rack
@@ -174,11 +175,6 @@ def _rack_policy(job: Job, board: Board, pods: list[Pod], session: Session) -> R
         # A block of a service lies inside one rack, so it is its own logical rack.
         shape = replace(shape, nodes_per_group=shape.nodes_per_block)
     return RackPolicy(shape, system, ub_memory, service)
-
-
-def _missing(asking: list[Pod], expected: int) -> list[Pod]:
-    """Pods that are lost and not replaced yet: they will request what the others request."""
-    return [asking[0]] * (expected - len(asking))
 
 
 def board_policy(job: Job, session: Session) -> ChipPolicy | None:
