@@ -8,7 +8,7 @@ from ringwise.durations import SECOND
 from ringwise.framework.amounts import Amount, as_number
 from ringwise.framework.holdings import Scope
 from ringwise.framework.limits import WaitingCounts, scope_of, waits_for_limit
-from ringwise.scheduler.explain.limit_waits import limit_notes
+from ringwise.scheduler.explain.limit_waits import limits_without_effect
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.limits import EACH, PENDING_JOBS, UsageLimit
 from ringwise.topology.natural import natural_key
@@ -49,7 +49,7 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
             if limit.hard
         ]
     problems = [f"UsageLimit {problem}; it is not in effect" for problem in limit_problems(view)]
-    problems += [f"{note.where}: {note.what}; {note.fix}" for note in limit_notes(view)]
+    problems += [f"{one.object}: {one.message}; {one.fix}" for one in limits_without_effect(view)]
     return LimitsDocument(now=now, limits=rows, max_run_times=_run_times(view, now), problems=problems)
 
 

@@ -10,15 +10,14 @@ from ringwise.framework.gangs.visible_devices import ALLOWED, STRICT
 from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_SET
 from ringwise.grammar import agrees, counted
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, Subject, named
-from ringwise.scheduler.explain.part_checks import part_findings
 from ringwise.scheduler.node_states import stale_reports
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.allocation_modes import NO_CHIPS
-from ringwise.state.cluster import ClusterState, double_claims
+from ringwise.state.allocation_modes import NO_CHIPS, NodeMode
+from ringwise.state.cluster import ClusterState, PodRecord, double_claims
 from ringwise.state.fleet import HOSTS, Fleet
-from ringwise.state.model import DYNAMIC, SOFT
-from ringwise.state.part_requests import requested
-from ringwise.state.reasons import UNSTABLE_NODE
+from ringwise.state.model import DYNAMIC, SOFT, STATIC, MountedShare
+from ringwise.state.part_requests import PartBinding, binding_of, mounted_part, requested
+from ringwise.state.reasons import UNKNOWN_PART, UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
 from ringwise.topology.policy import is_part_of_a_chip
@@ -39,7 +38,7 @@ def chip_findings(view: SchedulerView) -> Iterator[Finding]:
     for resource, fleet in sorted(view.cluster.fleets.items()):
         if resource != HOSTS:
             yield from _fleet(view, resource, fleet)
-    yield from part_findings(view)
+    yield from _parts(view)
     yield from _chosen_chips(view)
     yield from _isolations(view)
     yield from _node_reservations(view)
@@ -431,3 +430,79 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
                 f"its report is {duration_text(newest - report.update_time)} older than the newest one",
                 "check that the device plugin of the node is running",
             )
+
+
+# -- soft shares and vNPUs whose annotations differ from what they count with (rule V4) ------------------
+
+
+def _parts(view: SchedulerView) -> Iterator[Finding]:
+    state = view.cluster
+    for number in state.existing_nodes():
+        mode = state.modes.get(number, NO_CHIPS)
+        if mode.mode not in (SOFT, STATIC, DYNAMIC) or mode.closed is not None:
+            continue
+        name = state.names[number]
+        for pod in sorted(state.amounts(number).unknown, key=natural_key):
+            yield Subject(f"node {name}").refused(ERROR, UNKNOWN_PART(node=name, pod=pod))
+        if mode.mode == STATIC:
+            continue
+        for uid in sorted(state.pods_on[number], key=lambda uid: natural_key(state.pods[uid].pod.key)):
+            record = state.pods[uid]
+            for resource in state.fleets:
+                yield from _doubtful_share(view, name, resource, record)
+            if record.assumed or not record.pod.live or record.binding is None or record.pod.cls.part is None:
+                continue
+            resource = mode.resource or requested(record.pod.cls)[0] or ""
+            reports = state.reports.get((name, resource), {}).values()
+            share = next((one.mounted_shares[uid] for one in reports if uid in one.mounted_shares), None)
+            yield from _differences(name, resource, mode, record, record.binding, share)
+
+
+def _doubtful_share(view: SchedulerView, node: str, resource: str, record: PodRecord) -> Iterator[Finding]:
+    """N8: a pod of whose share the device plugin has no record."""
+    pod = record.pod
+    reports = view.cluster.reports.get((node, resource), {}).values()
+    chips = next((one.doubtful[pod.uid] for one in reports if pod.uid in one.doubtful), 0)
+    if chips and pod.cls.part is not None:
+        yield Subject(f"node {node}").note(
+            "chips-without-record",
+            f"the device plugin has no record of the share of pod {pod.key}: "
+            f"{chip_names(resource, chips_of(chips))} accepts no new shares until it ends",
+            f"no action required; delete {pod.key} when possible",
+        )
+
+
+def _differences(
+    node: str,
+    resource: str,
+    mode: NodeMode,
+    record: PodRecord,
+    bound: PartBinding,
+    share: MountedShare | None,
+) -> Iterator[Finding]:
+    pod, chips = record.pod, tuple(chips_of(record.part_chips))
+    key, count = requested(pod.cls)
+    counted = bound if share is None else bound._replace(chips=chips, mb=share.mb, policy=share.policy)
+    now, mounted = binding_of(pod), mounted_part(pod).chips
+    said = []
+    if share is not None and share.percent != count:
+        said.append(f"the device plugin mounted {share.percent} percent")
+    if now != counted:
+        what = _text(resource, now.chips, now) if now is not None else "nothing that can be read"
+        said.append(f"{key} and the annotations beside it name {what}")
+    if mounted and set(mounted) != set(chips):
+        said.append(f"{ASCEND_REAL} names {chip_names(resource, mounted)}")
+    if not said:
+        return
+    percent = f"{count} percent, " if mode.mode == SOFT else ""
+    yield Subject(f"node {node}").warning(
+        "annotations-differ",
+        f"pod {pod.key} is counted as {percent}{_text(resource, chips, counted)}; {'; '.join(said)}",
+        f"delete {pod.key} if it was edited, and install the admission policy (annotationPolicy)",
+    )
+
+
+def _text(resource: str, chips: tuple[int, ...], of: PartBinding) -> str:
+    """`2048 MB (elastic) of Ascend910-0`"""
+    share = f"{of.mb} MB ({of.policy}) of " if of.policy else f"{of.template} of " if of.template else ""
+    return share + chip_names(resource, chips)

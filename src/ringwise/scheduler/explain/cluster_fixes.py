@@ -8,8 +8,15 @@ from functools import partial
 from itertools import combinations
 
 from ringwise.framework.selectors import written_taint
-from ringwise.grammar import counted
-from ringwise.plugins.predicates.reasons import NODE_CORDONED, UNTOLERATED_TAINT
+from ringwise.grammar import agrees, counted
+from ringwise.plugins.predicates.reasons import (
+    CLAIM_IN_USE,
+    NODE_CORDONED,
+    OF_CLAIMS,
+    OF_VOLUMES,
+    UNTOLERATED_TAINT,
+)
+from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
 from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan_inside
 from ringwise.scheduler.explain.closest_nodes import ClosestNode
@@ -24,11 +31,13 @@ from ringwise.scheduler.explain.fix_search import (
 )
 from ringwise.state.model import Isolation
 from ringwise.state.reasons import NODE_DRAINS, NODE_ISOLATED, NODE_NOT_READY, NODE_RESERVED
+from ringwise.state.volume_table import keys_of
 from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
 _MAX_SINGLE_JOBS = 3
 _MAX_TOGETHER = 8
 _PAIRED = 12
+_NAMED_CLAIMS = 3
 #: Steps of the search for moves.
 _MOVE_STEPS = 1_000
 #: Reasons of nodes that `ringwise unisolate` fixes.
@@ -276,3 +285,37 @@ def _chips_text(ring_kind: str, misses: Sequence[ClosestNode]) -> str:
         where = f" of {ring_kind} {miss.ring}" if miss.ring is not None else ""
         words.append(f"{count}{where} on {miss.node}")
     return joined(words)
+
+
+# -- claims of volumes that keep a job from every node ---------------------------------------------
+
+
+def waits_for_claim(reason: Reason) -> bool:
+    """Whether a claim of the job refuses it, whatever nodes are free."""
+    return reason.code in OF_CLAIMS
+
+
+def claim_fixes(search: FixSearch, reason: Reason) -> Iterator[Fix]:
+    """What the reason says of the claim; tried with volumes that every node can use."""
+    if reason.code == CLAIM_IN_USE.code:
+        yield from ended_job_fixes(search)
+        return
+    pods = search.job.in_order
+    supposed = partial(search.view.what_if.claims_bound, pods)
+    if search.holds(supposed, sum(len(pod.claims) for pod in pods)):
+        for text in reason.fixes:
+            yield search.fix("claim", text, supposed)
+
+
+def volume_fixes(search: FixSearch) -> Iterator[Fix]:
+    """Other volumes, where it is volumes that keep the job from nodes."""
+    if not OF_VOLUMES & search.codes.keys():
+        return
+    pods = search.job.in_order
+    claims = list(dict.fromkeys(key for pod in pods for key in keys_of(pod)))
+    names = claims[:_NAMED_CLAIMS]
+    if len(claims) > _NAMED_CLAIMS:
+        names.append(counted(len(claims) - _NAMED_CLAIMS, "more claim"))
+    text = f"use {agrees(len(claims), 'a volume', 'volumes')} for {joined(names)} that every node can use"
+    supposed = partial(search.view.what_if.claims_bound, pods, others=True)
+    yield from search.attempt("claim", text, supposed, sum(len(pod.claims) for pod in pods))

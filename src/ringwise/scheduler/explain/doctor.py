@@ -27,7 +27,7 @@ from ringwise.scheduler.explain.findings import (
     named,
     throttled_text,
 )
-from ringwise.scheduler.explain.limit_waits import limit_notes
+from ringwise.scheduler.explain.limit_waits import limits_without_effect
 from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.scheduler.faults.states import State
@@ -449,8 +449,7 @@ def _limits(view: SchedulerView) -> Iterator[Finding]:
             f"it is not in effect: {problem}",
             f"correct it or delete it: kubectl delete usagelimit {name}",
         )
-    for note in limit_notes(view):
-        yield Subject(note.where).warning("limit-without-effect", note.what, note.fix)
+    yield from limits_without_effect(view)
 
 
 def _move_plans(view: SchedulerView) -> Iterator[Finding]:

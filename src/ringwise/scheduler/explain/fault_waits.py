@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ringwise.durations import SECOND, duration_text, seconds_text
 from ringwise.framework.gangs.gang_count import needed_pods
 from ringwise.framework.job import Job
-from ringwise.grammar import agrees, amount_text, counted
+from ringwise.grammar import agrees, amount_text, counted, listed
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.affected_jobs import AffectedJobs
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, part_name
@@ -144,8 +144,7 @@ def _deletions(handled: FaultJob, now: int, grace: int) -> Iterator[str]:
         groups.setdefault(_deletion(handled, one, now, grace), []).append(one.name)
     for text, names in groups.items():
         ordered = sorted(names, key=natural_key)
-        more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
-        yield f"rescheduling: {', '.join(ordered[:_NAMED])}{more} {agrees(len(ordered), 'is', 'are')} {text}"
+        yield f"rescheduling: {listed(ordered, _NAMED)} {agrees(len(ordered), 'is', 'are')} {text}"
 
 
 def _deletion(handled: FaultJob, one: Deletion, now: int, grace: int) -> str:
@@ -204,12 +203,8 @@ def _held(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     if reservation is None or reservation.why != WHY or reservation.expires is None:
         return
     names = sorted((view.cluster.names[node] for node in reservation.nodes), key=natural_key)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    are = agrees(len(names), "is", "are")
-    yield (
-        f"rescheduling: {', '.join(names[:_NAMED])}{more} {are} held for it for another "
-        f"{_left(reservation.expires, now)}"
-    )
+    are, left = agrees(len(names), "is", "are"), _left(reservation.expires, now)
+    yield f"rescheduling: {listed(names, _NAMED)} {are} held for it for another {left}"
 
 
 def _share(view: SchedulerView, job: Job, now: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import field
 from itertools import takewhile
 from typing import Any
 
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, counted, listed
 from ringwise.messages import events as ev
 from ringwise.messages.event_reasons import EventReason
 from ringwise.records import dataclass
@@ -518,8 +518,8 @@ def _placement(steps: list[PodStep]) -> str:
     if new:
         parts.append(f"{_pods(new)} on {_nodes(step.after for step in new)}")
     if moved:
-        named = [f"{step.pod} from {step.before} to {step.after}" for step in _ordered(moved)[:_NAMED]]
-        parts.append("moved: " + ", ".join(named) + _more(moved))
+        named = [f"{step.pod} from {step.before} to {step.after}" for step in _ordered(moved)]
+        parts.append("moved: " + listed(named, _NAMED))
     if back:
         own = agrees(len(back), "its node", "their nodes")
         parts.append(f"back on {own}: {_pods(back)} ({_nodes(step.after for step in back)})")
@@ -538,10 +538,4 @@ def _pods(steps: list[PodStep]) -> str:
 
 def _nodes(names: Iterable[str | None]) -> str:
     ordered = sorted({name for name in names if name}, key=natural_key)
-    return ", ".join(ordered[: _NAMED + 1]) + (
-        f" and {len(ordered) - _NAMED - 1} more" if len(ordered) > _NAMED + 1 else ""
-    )
-
-
-def _more(steps: list[PodStep]) -> str:
-    return f" and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
+    return listed(ordered, _NAMED + 1)

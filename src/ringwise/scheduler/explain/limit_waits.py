@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from ringwise.durations import duration_text, time_text
 from ringwise.framework.amounts import Amount
@@ -26,6 +25,7 @@ from ringwise.framework.reasons import (
 from ringwise.framework.users import unknown_user
 from ringwise.grammar import amount_text, counted
 from ringwise.reasons import Reason
+from ringwise.scheduler.explain.findings import Finding, Subject
 from ringwise.scheduler.explain.fix_search import Fix, FixSearch, first_fixes
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.limits import PENDING_JOBS, UsageLimit
@@ -150,25 +150,18 @@ def _ended(search: FixSearch, scope: Scope, resource: str) -> Iterator[Fix]:
     )
 
 
-class LimitNote(NamedTuple):
-    """A limit that is set and does not hold, and what would make it hold."""
-
-    where: str
-    what: str
-    fix: str
-
-
-def limit_notes(view: SchedulerView) -> Iterator[LimitNote]:
+def limits_without_effect(view: SchedulerView) -> Iterator[Finding]:
+    """Limits that are set and do not hold, and what would make them hold."""
     table, actions = view.limits, view.configuration.actions
     if table.lends() and not may_reclaim(actions):
-        yield LimitNote(
-            "borrowingLimit",
+        yield Subject("borrowingLimit").warning(
+            "limit-without-effect",
             "borrowing is disabled: it requires the action reclaim, which is not configured",
             "add reclaim to the actions, or remove borrowingLimit",
         )
     if ENQUEUE not in actions and any(PENDING_JOBS in one.hard for one in table.limits.values()):
-        yield LimitNote(
-            PENDING_JOBS,
+        yield Subject(PENDING_JOBS).warning(
+            "limit-without-effect",
             "it does not hold: without the action enqueue all jobs are tried",
             "add enqueue to the actions",
         )

@@ -13,7 +13,12 @@ from ringwise.framework.evictions.eviction import MAX_NAMED, evicts_none, losers
 from ringwise.framework.evictions.nominated_shares import NominatedShares, nominated_shares
 from ringwise.framework.evictions.reclaiming import reclaim_choices
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice
-from ringwise.framework.extension_points import PREEMPT_PROTECTION, RECLAIM_PROTECTION
+from ringwise.framework.extension_points import (
+    PREEMPT_PROTECTION,
+    RECLAIM_PROTECTION,
+    ExtensionPoint,
+    VictimProtection,
+)
 from ringwise.framework.job import Job
 from ringwise.framework.network_topology import asks_for_topology, ignores_topology
 from ringwise.framework.session import Session
@@ -22,23 +27,19 @@ from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler.explain.fix_search import Fix, FixSearch
 from ringwise.scheduler.view import SchedulerView
 
-_CHOICES: Mapping[str, Callable[[Session, Job], Iterator[VictimChoice]]] = {
-    preempt.NAME: preempt.choices_for,
-    reclaim.NAME: reclaim_choices,
-    gangpreempt.NAME: gangpreempt.choices_for,
-    gangreclaim.NAME: gangreclaim.choices_for,
-}
-_PROTECTIONS = {
-    preempt.NAME: PREEMPT_PROTECTION,
-    reclaim.NAME: RECLAIM_PROTECTION,
-    gangpreempt.NAME: PREEMPT_PROTECTION,
-    gangreclaim.NAME: RECLAIM_PROTECTION,
+_Choices = Callable[[Session, Job], Iterator[VictimChoice]]
+#: By action: its victims, and the protection that they can have.
+_EVICTING: Mapping[str, tuple[_Choices, ExtensionPoint[VictimProtection]]] = {
+    preempt.NAME: (preempt.choices_for, PREEMPT_PROTECTION),
+    reclaim.NAME: (reclaim_choices, RECLAIM_PROTECTION),
+    gangpreempt.NAME: (gangpreempt.choices_for, PREEMPT_PROTECTION),
+    gangreclaim.NAME: (gangreclaim.choices_for, RECLAIM_PROTECTION),
 }
 
 
 def why_no_evictions(view: SchedulerView, job: Job) -> Iterator[str]:
     """Why no pod is evicted for a job that waits: its volumes, or its network topology."""
-    if job.may_not_evict and any(action in _CHOICES for action in view.configuration.actions):
+    if job.may_not_evict and any(action in _EVICTING for action in view.configuration.actions):
         yield "no pod is evicted for it until one of its claims changes: its volumes were not there in time"
     if job.reason is not None and _left_to_gangpreempt(view, job):
         yield (
@@ -85,18 +86,18 @@ def preemption_of(view: SchedulerView, job: Job, start: ExpectedStart | None, no
 def cooldown_fixes(search: FixSearch) -> Iterator[Fix]:
     """When the pods are protected no more that it may evict then: tried at that very time."""
     view, job, now = search.view, search.job, search.now
-    actions = [name for name in view.configuration.actions if name in _CHOICES]
+    actions = [name for name in view.configuration.actions if name in _EVICTING]
     # Each search reads all pods.
     steps = len(view.cluster.pods) // 10 + len(job.in_order)
     for action in actions:
         session = view.what_if.open_session(now, [job])
-        if not session.registered(_PROTECTIONS[action]) or not search.spend(3 * steps):
+        if not session.registered(_EVICTING[action][1]) or not search.spend(3 * steps):
             continue
         plan = _dry_run(session, job, action, protected=False)
         ends = [
             end
             for _, pod in (plan.victims if plan is not None else ())
-            for protects in session.registered(_PROTECTIONS[action])
+            for protects in session.registered(_EVICTING[action][1])
             if (end := protects(pod.uid)) is not None and end > now
         ]
         if not ends:
@@ -141,7 +142,7 @@ def _dry_run(
             return None
         with nominated_shares(session), session.reservations.open_to(job.key):
             session.shared(NominatedShares).remove(job.key)
-            for choice in _CHOICES[action](session, job):
+            for choice in _EVICTING[action][0](session, job):
                 if whole and choice.bundles is not None:
                     choice = replace(choice, bundles=replace(choice.bundles, allow_whole=True))
                 plan = plan_for(session, job, choice)

@@ -6,6 +6,8 @@ A cluster may have SuperPoDs and servers without. A node that reports none (-2, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.findings import WARNING, Finding, Subject, named
 from ringwise.scheduler.view import SchedulerView
@@ -61,34 +63,29 @@ def _is_superpod_board(view: SchedulerView, node: Node, cache: dict[tuple[str, s
     return False
 
 
-def superpod_findings(view: SchedulerView) -> list[Finding]:
+def superpod_findings(view: SchedulerView) -> Iterator[Finding]:
     """The same as findings: nodes with the same problem in one."""
-    result: list[Finding] = []
-    missing: list[str] = []
-    none: list[str] = []
+    names_of: dict[str, list[str]] = {}
     for number, problem in superpod_problems(view).items():
         name = view.cluster.names[number]
-        if problem.code == SUPERPOD_ID_MISSING.code:
-            missing.append(name)
-        elif problem.code == SUPERPOD_NONE.code:
-            none.append(name)
+        if problem.code in _OF_SEVERAL:
+            names_of.setdefault(problem.code, []).append(name)
         else:
-            result.append(Subject(f"node {name}").refused(WARNING, problem))
-    if missing:
-        result.append(
-            Subject(named(missing, "node")).warning(
-                SUPERPOD_ID_MISSING.code,
-                "no SuperPoD ID, so jobs with blocks are never scheduled there",
-                "configure the device plugin to report SuperPodID, or annotate the node with superPodID",
-            )
-        )
-    if none:
-        result.append(
-            Subject(named(none, "node")).warning(
-                SUPERPOD_NONE.code,
-                f"labeled {ACCELERATOR_TYPE} as a server of a SuperPoD, but reported to be in none, "
-                "so jobs with blocks are never scheduled there",
-                "check driver and cabling of the node, or correct its label",
-            )
-        )
-    return result
+            yield Subject(f"node {name}").refused(WARNING, problem)
+    for code, (message, fix) in _OF_SEVERAL.items():
+        if code in names_of:
+            yield Subject(named(names_of[code], "node")).warning(code, message, fix)
+
+
+#: Problems that many nodes have: what is wrong, and what to do.
+_OF_SEVERAL = {
+    SUPERPOD_ID_MISSING.code: (
+        "no SuperPoD ID, so jobs with blocks are never scheduled there",
+        "configure the device plugin to report SuperPodID, or annotate the node with superPodID",
+    ),
+    SUPERPOD_NONE.code: (
+        f"labeled {ACCELERATOR_TYPE} as a server of a SuperPoD, but reported to be in none, "
+        "so jobs with blocks are never scheduled there",
+        "check driver and cabling of the node, or correct its label",
+    ),
+}

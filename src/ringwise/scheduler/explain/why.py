@@ -25,16 +25,18 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.boards_present import why_this_board
-from ringwise.scheduler.explain.claim_fixes import claim_fixes, volume_fixes, waits_for_claim
 from ringwise.scheduler.explain.closest_nodes import ClosestNode, Refusals, refusals_of
 from ringwise.scheduler.explain.cluster_fixes import (
     chip_fixes,
+    claim_fixes,
     ended_job_fixes,
     isolation_fixes,
     move_fixes,
     node_fixes,
     reservation_fixes,
+    volume_fixes,
     wait_fixes,
+    waits_for_claim,
 )
 from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.explain.findings import throttled_text
@@ -249,12 +251,13 @@ def _explain(view: SchedulerView, job: Job, now: int, disruption_budgets: Budget
     if missing is not None:
         state = state_of(view, job, missing)
         return Explanation(job, state, missing.message, missing, locations=_locations(view, job))
-    if job.reason is not None and _all_gated(view, job):
-        state = state_of(view, job, job.reason)
-        return Explanation(job, state, job.reason.message, job.reason, start=_GATED)
-    if job.reason is not None and _awaits_volumes(job):
-        where, state = _locations(view, job), state_of(view, job, job.reason)
-        return Explanation(job, state, job.reason.message, job.reason, start=_AWAITS_VOLUMES, locations=where)
+    start = _start_without_nodes(view, job)
+    if job.reason is not None and start is not None:
+        answer = Explanation(
+            job, state_of(view, job, job.reason), job.reason.message, job.reason, start=start
+        )
+        answer.locations = [] if start is _GATED else _locations(view, job)
+        return answer
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
@@ -266,15 +269,16 @@ def _explain(view: SchedulerView, job: Job, now: int, disruption_budgets: Budget
     return answer
 
 
-def _all_gated(view: SchedulerView, job: Job) -> bool:
-    """Whether none of its pods can be placed before gates are removed: no node could change that."""
-    gated = job.reason is not None and job.reason.code == PODS_GATED.code
-    return gated and not view.has_pending_pods(job)
+def _start_without_nodes(view: SchedulerView, job: Job) -> ExpectedStart | None:
+    """When a job starts that no node could help; None for all others.
 
-
-def _awaits_volumes(job: Job) -> bool:
-    """Whether it has its nodes already, and only the volumes of its claims are missing."""
-    return job.reason is not None and job.reason.code == VOLUMES_AWAITED.code
+    None of its pods can be placed before gates are removed, or it has its nodes already, and only the volumes
+    of its claims are missing.
+    """
+    code = "" if job.reason is None else job.reason.code
+    if code == PODS_GATED.code and not view.has_pending_pods(job):
+        return _GATED
+    return _AWAITS_VOLUMES if code == VOLUMES_AWAITED.code else None
 
 
 def _refused(job: Job) -> bool:
@@ -322,7 +326,7 @@ def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int, *, fixes: bo
             if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
                 result.of[job.key] = job.reason.with_only(())
                 continue
-            if _all_gated(view, job) or _awaits_volumes(job):
+            if _start_without_nodes(view, job) is not None:
                 result.of[job.key] = job.reason
                 continue
             with view.what_if.with_pods(job):
@@ -423,10 +427,9 @@ _AWAITS_VOLUMES = unknown_start(AWAITS_VOLUMES)
 
 def expected_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | None:
     """When the job starts, as `explain` says it; None where it does not wait, or is refused."""
-    if job.reason is not None and _all_gated(view, job):
-        return _GATED
-    if _awaits_volumes(job):
-        return _AWAITS_VOLUMES
+    start = _start_without_nodes(view, job)
+    if start is not None:
+        return start
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         if _refused(job) or not view.has_pending_pods(job):
             return None

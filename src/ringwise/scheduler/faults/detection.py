@@ -249,7 +249,9 @@ class FaultDetector:
         if fleet is not None and chips:
             bad = chips & fleet.unhealthy[number]
             if bad and policy.masks:
-                bad, due = self._without_masked(name, fleet.resource, bad, policy, now)
+                # The chips that have a fault which counts, and when that changes next.
+                harmful = self._harmful(name, fleet.resource)
+                bad, due = self._after_windows(name, harmful, bad, policy, now)
             if bad:
                 named = chip_names(fleet.resource, chips_of(bad))
                 return PodCheck(PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), due)
@@ -271,12 +273,6 @@ class FaultDetector:
             if now < due:
                 return PodCheck(None, due)
         return PodCheck(PodFault(FaultType.NODE, f"node {name} no longer exists", unreachable=True))
-
-    def _without_masked(
-        self, node: str, resource: str, bad: int, policy: FaultPolicy, now: int
-    ) -> tuple[int, int | None]:
-        """The chips that have a fault which counts, and when that changes next."""
-        return self._after_windows(node, self._harmful(node, resource), bad, policy, now)
 
     def _harmful(self, node: str, resource: str) -> list[ReportedFault]:
         return [fault for fault in self._faults(node, resource) if fault.level not in HARMLESS_LEVELS]

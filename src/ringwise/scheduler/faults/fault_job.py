@@ -280,9 +280,12 @@ def positions(job: Job, forest: Forest | None) -> dict[str, Position]:
 
 def position(pod: Pod, rank: int) -> Position:
     master = rank == 0 and bool(pod.cls.chips) and pod.labels.get(REPLICA_TYPE) != "worker"
-    return Position(
-        rank, _number(pod.annotations, SUPER_POD_RANK), _number(pod.annotations, LOGICAL_RACK), master
-    )
+    return _position(rank, pod.annotations, master)
+
+
+def _position(rank: int, annotations: Mapping[str, str], master: bool) -> Position:
+    block, rack = (_number(annotations, key) for key in (SUPER_POD_RANK, LOGICAL_RACK))
+    return Position(rank, block, rack, master)
 
 
 def _sub_group_blocks(job: Job, forest: Forest) -> dict[str, int]:
@@ -310,12 +313,7 @@ def lost_parts(job: Job, forest: Forest | None) -> LostParts:
     workers = {ranks[uid] for uid, pod in job.pods.items() if pod.labels.get(REPLICA_TYPE) == "worker"}
     here = {rank for uid, rank in ranks.items() if job.pods[uid].node is not None}
     affected = tuple(
-        Position(
-            rank,
-            _number(lost.annotations, SUPER_POD_RANK),
-            _number(lost.annotations, LOGICAL_RACK),
-            rank == 0 and rank not in workers,
-        )
+        _position(rank, lost.annotations, rank == 0 and rank not in workers)
         for rank, lost in job.previous_nodes.items()
         if rank not in here
     )

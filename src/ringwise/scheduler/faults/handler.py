@@ -205,7 +205,9 @@ class FaultHandler(Component):
         """
         # M1: not for a move.
         if LOGICAL_RACK in pod.annotations and self.jobs.was_complete(job) and not job.places:
-            self._begin(job, now)
+            # Without a fault. It ends at once where minAvailable pods are placed.
+            self.clocks.begin(job, now)
+            self._dirty[job.key] = None
 
     def _find_lost_pods(self, now: int) -> None:
         """The next leader: jobs for racks may have lost pods while none looked."""
@@ -215,11 +217,6 @@ class FaultHandler(Component):
                 pod = next((pod for pod in placed if LOGICAL_RACK in pod.annotations), None)
                 if pod is not None:
                     self._pod_lost(job, pod, now)
-
-    def _begin(self, job: Job, now: int) -> None:
-        """The clock of a job begins, without a fault. It ends at once where minAvailable pods are placed."""
-        self.clocks.begin(job, now)
-        self._dirty[job.key] = None
 
     def _group_changed(self, job: Job) -> None:
         """A fault that was ignored because of the policy or before the job ran may count now."""
@@ -507,7 +504,7 @@ class FaultHandler(Component):
     def _runs_on(self, job: Job, pod: Pod) -> None:
         """F3: a pod that was never deleted runs on hardware that healed: it may return there (S9)."""
         if pod.node is not None and pod.live and job.cooling:
-            self._got(job, pod.node, chips_of(self._state.pods[pod.uid].chips))
+            self.cool_downs.used(job, owner_of(job), pod.node, chips_of(self._state.pods[pod.uid].chips))
 
     def _attach(self, job: Job) -> None:
         """The job was seen."""
@@ -517,16 +514,12 @@ class FaultHandler(Component):
 
     def _pod_bound(self, event: ie.PodBound, now: int) -> None:
         if event.job.cooling:
-            self._got(event.job, event.node, event.chips)
+            self.cool_downs.used(event.job, owner_of(event.job), event.node, event.chips)
 
     def _nodes_changed(self, event: ie.JobSettled | ie.JobChanged, now: int) -> None:
         """F2: no seconds are counted while it has its nodes and waits for the volumes of its claims."""
         if event.job.key in self.jobs and event.job.has_claims:
             self._due.put(event.job.key, now)
-
-    def _got(self, job: Job, node: str, chips: Iterable[int]) -> None:
-        """A pod of the job has these chips."""
-        self.cool_downs.used(job, owner_of(job), node, chips)
 
     # -- what is done -----------------------------------------------------------------------------------
 

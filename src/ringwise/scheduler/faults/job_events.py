@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ringwise.durations import seconds_text
 from ringwise.framework.job import Job
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, counted, listed
 from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.placement.racks.levels import Level
@@ -66,8 +66,8 @@ def policy_note(job: Job, note: str) -> RecordJobEvent:
 
 def fault_found(job: Job, pods: Iterable[FaultyPod]) -> RecordJobEvent:
     order = sorted(pods, key=lambda pod: pod.position.rank)
-    words = [f"{pod.name}: {pod.fault.why}" for pod in order[:_NAMED]]
-    return RecordJobEvent.about(job, EventReason.FAULT_FOUND, "; ".join(words) + _others(order), warning=True)
+    text = listed([f"{pod.name}: {pod.fault.why}" for pod in order], _NAMED, "; ")
+    return RecordJobEvent.about(job, EventReason.FAULT_FOUND, text, warning=True)
 
 
 def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = False) -> RecordJobEvent:
@@ -150,10 +150,4 @@ def _scope(job: Job, level: Level, handled: FaultJob) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:_NAMED]) + _others(listed)
-
-
-def _others(items: Sequence[object]) -> str:
-    more = len(items) - _NAMED
-    return f" and {more} more" if more > 0 else ""
+    return listed(list(names), _NAMED)
