@@ -131,6 +131,13 @@ def integer(
     )
 
 
+def seconds(
+    name: str, default: int, meaning: str, *, minimum: int = 0, maximum: int = 86_400
+) -> Argument[int]:
+    """A number of seconds, at most a day unless the setting says otherwise."""
+    return integer(name, default, meaning, minimum=minimum, maximum=maximum, unit="seconds")
+
+
 def score_weight(name: str, default: int, meaning: str, *, has_effect: bool = True) -> Argument[int]:
     """The weight of a score or of a part of one."""
     return integer(name, default, meaning, maximum=1_000_000, has_effect=has_effect)

@@ -22,6 +22,7 @@ from ringwise.framework.arguments import (
     integer,
     label_key,
     resource_levels,
+    seconds,
 )
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
@@ -51,13 +52,12 @@ class Settings:
     """All of `init-params`. A wrong combination cannot be built."""
 
     grace_over_time: int = _setting(
-        integer,
+        seconds,
         "grace-over-time",
         900,
         "how long a faulty job may take to terminate before its pods are deleted by force",
         minimum=2,
         maximum=3600,
-        unit="seconds",
     )
     preset_virtual_device: bool = _setting(
         boolean,
@@ -166,38 +166,33 @@ class Settings:
         maximum=1_000_000,
     )
     move_again_after: int = _setting(
-        integer,
+        seconds,
         "move-again-after",
         _DAY,
         "with `defragment: auto`, minimum time before a moved job can be moved again",
         maximum=30 * _DAY,
-        unit="seconds",
     )
     long_grace_period: int = _setting(
-        integer,
+        seconds,
         "long-grace-period",
         120,
         "pods with a longer `terminationGracePeriodSeconds` are evicted last; if pods that are evicted "
         "for a job have not terminated after this time, other candidates are evicted instead",
         minimum=1,
         maximum=7 * _DAY,
-        unit="seconds",
     )
     preempt_again_after: int = _setting(
-        integer,
+        seconds,
         "preempt-again-after",
         3600,
         "how long a preempted or reclaimed job is evicted again only after the other jobs of its priority",
         maximum=30 * _DAY,
-        unit="seconds",
     )
     restart_cost: int = _setting(
-        integer,
+        seconds,
         "restart-cost",
         600,
         "cost of a restart of a job without the annotation `ringwise.io/restart-cost`",
-        maximum=_DAY,
-        unit="seconds",
     )
     owned_annotations: Literal["open", "guarded"] = _setting(
         choice,
@@ -208,23 +203,21 @@ class Settings:
         "that an admission policy allows (guarded); then only `huawei.com/AscendReal` names a pod's chips",
     )
     max_run_time_warning: int = _setting(
-        integer,
+        seconds,
         "max-run-time-warning",
         600,
         "how long before the end of its max run time a job gets a warning; no job is terminated earlier "
         "than this after its warning",
         minimum=1,
         maximum=7 * _DAY,
-        unit="seconds",
     )
     expected_duration_grace_period: int = _setting(
-        integer,
+        seconds,
         "expected-duration-grace-period",
         300,
         "how long a job on chips that are reserved for another job may exceed its expected duration "
         "before it can be evicted for that job (action `preempt`)",
         maximum=7 * _DAY,
-        unit="seconds",
     )
     user_annotation: Literal["open", "guarded"] = _setting(
         choice,
@@ -249,46 +242,40 @@ class Settings:
         "scheduled (allowed) or rejected (refused); strict also rejects those whose `envFrom` could set it",
     )
     reservation_after: int = _setting(
-        integer,
+        seconds,
         "reservation-after",
         600,
         "how long a job is pending before chips are reserved for it",
         maximum=7 * _DAY,
-        unit="seconds",
     )
     turn_limit: int = _setting(
-        integer,
+        seconds,
         "turn-limit",
         1,
         "CPU time after which the scheduler interrupts a cycle between two jobs to handle events; the next "
         "turn continues it",
         minimum=1,
         maximum=60,
-        unit="seconds",
     )
     pod_creation_timeout: int = _setting(
-        integer,
+        seconds,
         "pod-creation-timeout",
         300,
         "how long an admitted job (Inqueue) may have no pods before it is Pending again; 0: no limit",
         maximum=7 * _DAY,
-        unit="seconds",
     )
     hold_healthy_nodes: int = _setting(
-        integer,
+        seconds,
         "hold-healthy-nodes",
         120,
         "how long the healthy nodes of a job that is being rescheduled are held for it",
-        maximum=_DAY,
-        unit="seconds",
     )
     fault_cooldown: int = _setting(
-        integer,
+        seconds,
         "fault-cooldown",
         600,
         "how long a job avoids a node on which faulty chips made it fail, even if they are healthy again",
         maximum=7 * _DAY,
-        unit="seconds",
     )
     reserved_nodes_require_duration: bool = _setting(
         boolean,
@@ -298,39 +285,31 @@ class Settings:
         "or a reservation (`reserve`)",
     )
     reschedule_rack_after: int = _setting(
-        integer,
+        seconds,
         "reschedule-rack-after",
         3,
         "how long pods of a job for racks wait for nodes after a fault before the healthy pods of the "
         "affected logical rack are restarted, and the rack may move within its SuperPoD",
-        maximum=_DAY,
-        unit="seconds",
     )
     reschedule_block_after: int = _setting(
-        integer,
+        seconds,
         "reschedule-block-after",
         6,
         "how long pods of a job for SuperPoDs or racks wait for nodes after a fault before the "
         "healthy pods of the affected block are restarted, and the block may move to another SuperPoD",
-        maximum=_DAY,
-        unit="seconds",
     )
     reschedule_job_after: int = _setting(
-        integer,
+        seconds,
         "reschedule-job-after",
         12,
         "how long pods of any job wait for nodes after a fault before all its pods are restarted, and the "
         "job is scheduled again if its intact blocks cannot be kept",
-        maximum=_DAY,
-        unit="seconds",
     )
     gang_recovery_limit: int = _setting(
-        integer,
+        seconds,
         "gang-recovery-limit",
         30,
         "how long a gang may stay partly bound before it is completed or evicted",
-        maximum=_DAY,
-        unit="seconds",
     )
 
     def __post_init__(self) -> None:

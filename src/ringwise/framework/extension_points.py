@@ -370,6 +370,18 @@ RECLAIM_PRECHECK: ExtensionPoint[VictimPrecheck] = ExtensionPoint("reclaim_prech
 #: These pods are not candidates, whatever the plugins of any tier say about them.
 PREEMPT_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("preempt_protection", "preemptable")
 RECLAIM_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("reclaim_protection", "reclaimable")
+
+
+class VictimPoints(NamedTuple):
+    """The points at which plugins name the victims of one kind of eviction."""
+
+    named: ExtensionPoint[VictimFilter]
+    precheck: ExtensionPoint[VictimPrecheck]
+    protection: ExtensionPoint[VictimProtection]
+
+
+PREEMPT = VictimPoints(PREEMPTABLE, PREEMPT_PRECHECK, PREEMPT_PROTECTION)
+RECLAIM = VictimPoints(RECLAIMABLE, RECLAIM_PRECHECK, RECLAIM_PROTECTION)
 VICTIM_QUEUE_ORDER: ExtensionPoint[VictimQueueOrder] = ExtensionPoint("victim_queue_order")
 VICTIMS: ExtensionPoint[VictimList] = ExtensionPoint("victims", "victim")
 #: A pod was placed, or its eviction was undone.

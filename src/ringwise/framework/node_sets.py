@@ -15,6 +15,7 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import NodeTerm, PodClass, Requirement
 from ringwise.state.node_labels import node_set
 from ringwise.state.node_weights import NodeWeights
+from ringwise.topology.chips import union_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,7 @@ def _compile(state: ClusterState, pod_class: PodClass, required: bool, preferred
         for key, value in pod_class.node_selector:
             by_selector &= state.labels.with_any(key, (value,))
     if not required and pod_class.node_terms:
-        by_terms = 0
-        for term in pod_class.node_terms:
-            by_terms |= nodes_of(state, term)
+        by_terms = union_of(nodes_of(state, term) for term in pod_class.node_terms)
     weights: NodeWeights | None = None
     if not preferred:
         weights = NodeWeights(state.labels.existing)

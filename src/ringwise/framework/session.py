@@ -31,14 +31,10 @@ from ringwise.framework.extension_points import (
     NODE_SET,
     OVERUSED,
     PREDICATE,
-    PREEMPT_PRECHECK,
-    PREEMPT_PROTECTION,
-    PREEMPTABLE,
+    PREEMPT,
     PREEMPTIVE,
     QUEUE_ORDER,
-    RECLAIM_PRECHECK,
-    RECLAIM_PROTECTION,
-    RECLAIMABLE,
+    RECLAIM,
     SUB_JOB_PIPELINED,
     SUB_JOB_READY,
     TASK_ORDER,
@@ -48,9 +44,7 @@ from ringwise.framework.extension_points import (
     ExtensionPoint,
     JobPlan,
     NodeSet,
-    VictimFilter,
-    VictimPrecheck,
-    VictimProtection,
+    VictimPoints,
     agreed_victims,
     count_votes,
     first_reason,
@@ -359,10 +353,10 @@ class Session:
         return all(may(queue, pod) for may in self._functions[PREEMPTIVE])
 
     def preemptable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        return self._allowed_victims(PREEMPTABLE, PREEMPT_PROTECTION, job, pod, candidates)
+        return self._allowed_victims(PREEMPT, job, pod, candidates)
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        return self._allowed_victims(RECLAIMABLE, RECLAIM_PROTECTION, job, pod, candidates)
+        return self._allowed_victims(RECLAIM, job, pod, candidates)
 
     def _keep_their_turn(self, job: Job, candidates: list[str]) -> dict[str, int]:
         """Until when pods are not reclaimed by a job that was evicted lately itself: those of jobs that got
@@ -389,52 +383,38 @@ class Session:
             self.searches_bundles = False
 
     def none_preemptable(self, job: Job, pod: Pod, victims: VictimQueue) -> bool:
-        return self._none_named(PREEMPTABLE, PREEMPT_PRECHECK, job, pod, victims)
+        return self._none_named(PREEMPT, job, pod, victims)
 
     def none_reclaimable(self, job: Job, pod: Pod, victims: VictimQueue) -> bool:
-        return self._none_named(RECLAIMABLE, RECLAIM_PRECHECK, job, pod, victims)
+        return self._none_named(RECLAIM, job, pod, victims)
 
-    def _none_named(
-        self,
-        point: ExtensionPoint[VictimFilter],
-        precheck: ExtensionPoint[VictimPrecheck],
-        job: Job,
-        pod: Pod,
-        victims: VictimQueue,
-    ) -> bool:
+    def _none_named(self, points: VictimPoints, job: Job, pod: Pod, victims: VictimQueue) -> bool:
         """Whether in every tier that is asked some plugin says beforehand that it names none of these."""
         return all(
             any(names_none(job, pod, victims) for names_none in checks)
-            for named, checks in zip(self.tiers(point), self.tiers(precheck), strict=True)
+            for named, checks in zip(self.tiers(points.named), self.tiers(points.precheck), strict=True)
             if named
         )
 
     def unprotected(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Those whose turn to be reclaimed no plugin puts off: of what was lent, nothing else is asked."""
         self.first_tier_decided = True
-        return self._not_protected(RECLAIM_PROTECTION, job, candidates, lambda uids: uids)
+        return self._not_protected(RECLAIM, job, candidates, lambda uids: uids)
 
-    def _allowed_victims(
-        self,
-        point: ExtensionPoint[VictimFilter],
-        protection: ExtensionPoint[VictimProtection],
-        job: Job,
-        pod: Pod,
-        candidates: list[str],
-    ) -> list[str]:
-        first, *others = [tier for tier in self.tiers(point) if tier] or [[]]
+    def _allowed_victims(self, points: VictimPoints, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
+        first, *others = [tier for tier in self.tiers(points.named) if tier] or [[]]
 
         def agreed(uids: list[str]) -> list[str]:
             by_first = agreed_victims([(named(job, pod, uids) for named in first)])
             self.first_tier_decided = bool(by_first)
             return by_first or agreed_victims((named(job, pod, uids) for named in tier) for tier in others)
 
-        keep_turns = point is RECLAIMABLE
-        return self._not_protected(protection, job, candidates, agreed, keep_turns=keep_turns)
+        keep_turns = points is RECLAIM
+        return self._not_protected(points, job, candidates, agreed, keep_turns=keep_turns)
 
     def _not_protected(
         self,
-        protection: ExtensionPoint[VictimProtection],
+        points: VictimPoints,
         job: Job,
         candidates: list[str],
         agreed: Callable[[list[str]], list[str]],
@@ -445,7 +425,7 @@ class Session:
         until = {uid: spared[uid] for uid in candidates if uid in spared} if spared else {}
         if keep_turns:
             until |= self._keep_their_turn(job, candidates)
-        for protects in self._functions[protection]:
+        for protects in self._functions[points.protection]:
             for uid in candidates:
                 end = protects(uid)
                 if end is not None and end > self.now:

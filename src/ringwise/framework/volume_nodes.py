@@ -18,6 +18,7 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import NodeTerm, Requirement
 from ringwise.state.node_labels import members_of
 from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from ringwise.topology.chips import union_of
 from ringwise.wellknown import OLD_REGION, OLD_ZONE, REGION, ZONE
 
 #: Labels that say where a node or a volume is, and how nodes may spell them, too.
@@ -68,10 +69,7 @@ class VolumeNodes:
         self._refresh(state)
         result = self._of_terms.get(terms)
         if result is None:
-            result = 0
-            for term in terms:
-                result |= nodes_of(state, term)
-            self._of_terms[terms] = result
+            result = self._of_terms[terms] = union_of(nodes_of(state, term) for term in terms)
         return result
 
     def of_places(self, state: ClusterState, volume: PersistentVolume) -> int:
@@ -184,9 +182,7 @@ def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 def _in_places(state: ClusterState, places: tuple[tuple[str, str], ...]) -> int:
     labels = state.labels
-    placed = 0
-    for key in _PLACES:
-        placed |= labels.with_label(key)
+    placed = union_of(map(labels.with_label, _PLACES))
     inside = placed
     for key, value in places:
         values = value.split(_SEPARATOR)

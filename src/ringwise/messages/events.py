@@ -361,10 +361,8 @@ class IsolationSeen(Event):
     isolation: Isolation
 
 
-@dataclass(frozen=True, slots=True)
-class IsolationGone(Event):
+class IsolationGone(NamedObjectGone):
     kind = "Isolation"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,10 +371,8 @@ class NodeReservationSeen(Event):
     reservation: NodeReservation
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReservationGone(Event):
+class NodeReservationGone(NamedObjectGone):
     kind = "NodeReservation"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,10 +395,8 @@ class MovePlanSeen(Event):
         return self.kind, self.plan.id
 
 
-@dataclass(frozen=True, slots=True)
-class MovePlanGone(Event):
+class MovePlanGone(NamedObjectGone):
     kind = "MovePlan"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,10 +405,8 @@ class UsageLimitSeen(Event):
     limit: UsageLimit
 
 
-@dataclass(frozen=True, slots=True)
-class UsageLimitGone(Event):
+class UsageLimitGone(NamedObjectGone):
     kind = "UsageLimit"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)

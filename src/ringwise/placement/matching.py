@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ringwise.records import dataclass
+from ringwise.topology.chips import mask_of, union_of
 from ringwise.topology.superpods import NodeId
 
 #: Counts the steps that a search takes; whoever gave it may end the search with an exception.
@@ -49,7 +50,7 @@ class Matching:
         self.matched = 0
         #: Pods of each class without a node, and the classes that have such pods.
         self._unmet = dict(pods)
-        self._open = class_set(cls for cls, count in pods.items() if count > 0)
+        self._open = mask_of(cls for cls, count in pods.items() if count > 0)
         #: By class: how many nodes of each mask its pods have.
         self._held: dict[int, dict[int, int]] = {}
         #: Classes from which no path leads to a pod without a node, now and with more nodes.
@@ -184,22 +185,6 @@ class Matching:
         return result
 
 
-def class_set(classes: Iterable[int]) -> int:
-    """A set of classes as a bit mask."""
-    result = 0
-    for cls in classes:
-        result |= 1 << cls
-    return result
-
-
-def union_of(masks: Iterable[int]) -> int:
-    """The classes of all these masks."""
-    result = 0
-    for mask in masks:
-        result |= mask
-    return result
-
-
 def first_class(classes: int) -> int:
     return (classes & -classes).bit_length() - 1
 
@@ -216,7 +201,7 @@ def can_match(pods: Sequence[int], nodes: Sequence[int], spend: Spend = uncounte
     """Whether every pod, given by its class, can have one of these nodes, given by their masks."""
     if len(pods) > len(nodes):
         return False
-    if class_set(pods) & ~union_of(nodes):
+    if mask_of(pods) & ~union_of(nodes):
         return False
     return largest_matching(Counter(pods), Counter(nodes), spend) == len(pods)
 

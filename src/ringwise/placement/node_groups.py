@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ringwise.placement.matching import Spend, class_set, first_class, uncounted, union_of
+from ringwise.placement.matching import PodClasses, Spend, first_class, uncounted, useful_nodes
 from ringwise.records import dataclass
+from ringwise.topology.chips import mask_of, union_of
+from ringwise.topology.superpods import NodeId
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,30 @@ def first_matching(pods: Sequence[int], nodes: Sequence[int], spend: Spend = unc
 
     Pod by pod it is the first node from which the remaining pods can be completed.
     """
-    if class_set(pods) & ~union_of(nodes):
+    if mask_of(pods) & ~union_of(nodes):
         return None
     chosen = assign_in_groups(pods, [PickGroup(nodes, len(pods))], spend)
     return None if chosen is None else [place[1] for place in chosen if place is not None]
+
+
+def matched_nodes(
+    classes: PodClasses | None, ranks: Sequence[int], nodes: Sequence[NodeId]
+) -> list[NodeId] | None:
+    """A node for each rank out of these, first ones first; None where not all can have one."""
+    if classes is None:
+        return list(nodes[: len(ranks)]) if len(nodes) >= len(ranks) else None
+    chosen = first_matching(classes.of_ranks(ranks), classes.masks(nodes), classes.spend)
+    return None if chosen is None else [nodes[position] for position in chosen]
+
+
+def useful_matched_nodes(
+    classes: PodClasses | None, ranks: Sequence[int], nodes: Sequence[NodeId]
+) -> list[NodeId] | None:
+    """The same out of many nodes: the first nodes that help are used, later ones are left alone."""
+    if classes is not None:
+        useful = useful_nodes(classes.of_ranks(ranks), classes.masks(nodes), classes.spend)
+        nodes = [nodes[position] for position in useful]
+    return matched_nodes(classes, ranks, nodes)
 
 
 class _Slot:
@@ -172,7 +194,7 @@ class _Assignment:
         self._spend = spend
         #: Pods of each class without a node, and the classes that have such pods.
         self._unmet = Counter(pods)
-        self._open = class_set(self._unmet)
+        self._open = mask_of(self._unmet)
         #: By class: how many nodes of each slot its pods have, by the number of the slot.
         self._held: dict[int, dict[int, int]] = {cls: {} for cls in self._unmet}
         self._slots: list[_Slot] = []

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from ringwise.grammar import agrees, counted, listed
 from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology
 from ringwise.state.node_labels import NodeLabels, members_of, node_set
+from ringwise.state.storage_capacities import selected_nodes
 from ringwise.topology.natural import natural_key
 
 #: Characters of all different regular expressions together. To compile the worst of them takes seconds.
@@ -325,7 +326,7 @@ class _Builder:
                 self._check_expression(one.name, member.pattern)
                 nodes |= self._matching.get(member.pattern, 0)
             elif member.selector:
-                nodes |= self._selected(member)
+                nodes |= selected_nodes(self._labels, member.selector)
             else:
                 empty = True
         if empty:
@@ -341,12 +342,6 @@ class _Builder:
         elif not (error := self._matches.error(text)):
             return
         self._add_problem(name, ProblemKind.EXPRESSION, f"regexMatch {_cut(text)}: {error}")
-
-    def _selected(self, member: HyperNodeMember) -> int:
-        nodes = self._labels.existing
-        for requirement in member.selector or ():
-            nodes &= self._labels.holding(requirement)
-        return nodes
 
     def _links(self) -> dict[str, list[str]]:
         """By HyperNode: the members that are HyperNodes and exist."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, fields
 from operator import attrgetter
+from typing import TypeVar
 
 from ringwise.records import dataclass
 from ringwise.wellknown import BATCH_API, GROUP_SUSPENDED, ORDINARY_GROUP_PREFIX, VOLCANO_SCHEDULER
@@ -23,25 +24,18 @@ _VCJOB_GROUP = BATCH_API.partition("/")[0]
 #: Pod phases in which a pod no longer holds resources.
 ENDED = frozenset({"Succeeded", "Failed"})
 
+V = TypeVar("V")
 
-class _NoTexts(dict[str, str]):
+
+class _Empty(dict[str, V]):
     """An empty map that can be a shared default: dataclasses refuse defaults without a hash."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return 0
 
 
-EMPTY: Mapping[str, str] = _NoTexts()
-
-
-class _NoChips(dict[str, int]):
-    """The same for chips by name."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return 0
-
-
-EMPTY_CHIPS: Mapping[str, int] = _NoChips()
+EMPTY: Mapping[str, str] = _Empty()
+EMPTY_CHIPS: Mapping[str, int] = _Empty()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +251,20 @@ class VisibleDevices:
     certain: bool = True
 
 
+class Namespaced:
+    """An object with a namespace and a name."""
+
+    __slots__ = ()
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
 @dataclass(slots=True)
-class Pod:
+class Pod(Namespaced):
     uid: str
     namespace: str
     name: str
@@ -361,10 +367,6 @@ class Pod:
         return self.mounted or self.holds
 
     @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-    @property
     def live(self) -> bool:
         """Rule N6: whether it holds its resources. A terminating pod is live until it is gone."""
         return self.phase not in ENDED
@@ -437,13 +439,6 @@ class MountedShare:
     policy: str
 
 
-class _NoShares(dict[str, MountedShare]):
-    """An empty map of shares by pod uid that can be a shared default."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return 0
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceReport:
     """One node's chips of one resource, from a device-info ConfigMap. Chip sets are bit masks."""
@@ -465,7 +460,7 @@ class DeviceReport:
     #: What our own device plugin mounted: pod uid to chips (N8).
     mounted: Mapping[str, int] = EMPTY_CHIPS
     #: The same for shares of chips: pod uid to its share.
-    mounted_shares: Mapping[str, MountedShare] = _NoShares()
+    mounted_shares: Mapping[str, MountedShare] = _Empty()
     #: Chips that pods may have whose mount it has no record of, by uid: nobody gets them until the pod ends.
     doubtful: Mapping[str, int] = EMPTY_CHIPS
     #: Device ids that kubelet lists for its pods, by namespace/name, as our own device plugin read them;
@@ -689,7 +684,7 @@ class HyperNode:
 
 
 @dataclass(slots=True)
-class PodGroup:
+class PodGroup(Namespaced):
     namespace: str
     name: str
     uid: str = ""
@@ -712,10 +707,6 @@ class PodGroup:
     problem: str = ""
     topology: NetworkTopology | None = None
     sub_groups: tuple[SubGroupPolicy, ...] = ()
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
     @property
     def suspended(self) -> bool:
@@ -800,7 +791,7 @@ class ClassScope:
 
 
 @dataclass(slots=True)
-class ResourceQuota:
+class ResourceQuota(Namespaced):
     """What the pods of a namespace may use together, and use. Names as written: `requests.cpu`, `pods`."""
 
     namespace: str
@@ -812,10 +803,6 @@ class ResourceQuota:
     class_scopes: tuple[ClassScope, ...] = ()
     #: It counts only a part of those: best-effort pods, pods with a deadline and the like.
     other_scopes: bool = False
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
     def counts_class(self, name: str) -> bool:
         """Whether pods of this priority class are in its scope; empty: pods without one."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from ringwise.records import dataclass
-from ringwise.state.model import EMPTY, NetworkTopology, PodClass, VisibleDevices
+from ringwise.state.model import EMPTY, Namespaced, NetworkTopology, PodClass, VisibleDevices
 from ringwise.state.volumes import ClaimTemplates, PersistentVolumeClaim
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
@@ -100,7 +100,7 @@ class Volume:
 
 
 @dataclass(slots=True)
-class VcJob:
+class VcJob(Namespaced):
     namespace: str
     name: str
     uid: str
@@ -140,10 +140,6 @@ class VcJob:
     #: Pods that kubelet rejected and that are made again, with the number of rejections. From the status.
     rejections: Mapping[str, int] = field(default_factory=dict)
     topology: NetworkTopology | None = None
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
     @property
     def replicas(self) -> int:

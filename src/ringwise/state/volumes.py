@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from ringwise.records import dataclass
-from ringwise.state.model import EMPTY, NodeTerm, Requirement
+from ringwise.state.model import EMPTY, Namespaced, NodeTerm, Requirement
 
 #: Access mode: one pod alone may use the claim.
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -18,7 +18,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 @dataclass(frozen=True, slots=True)
-class PersistentVolumeClaim:
+class PersistentVolumeClaim(Namespaced):
     namespace: str
     name: str
     uid: str = ""
@@ -45,10 +45,6 @@ class PersistentVolumeClaim:
     origin: str = field(default="", compare=False)
 
     @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-    @property
     def for_one_pod(self) -> bool:
         return READ_WRITE_ONCE_POD in self.access_modes
 
@@ -68,16 +64,12 @@ def ephemeral_claim(pod: str, volume: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimReference:
+class ClaimReference(Namespaced):
     """The claim that a volume is for. Without a uid it is kept for a claim of that name."""
 
     namespace: str
     name: str
     uid: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +137,7 @@ class CsiDriver:
 
 
 @dataclass(frozen=True, slots=True)
-class StorageCapacity:
+class StorageCapacity(Namespaced):
     """How large a volume of a class can be made for some nodes (CSIStorageCapacity)."""
 
     namespace: str
@@ -156,10 +148,6 @@ class StorageCapacity:
     #: Bytes of the largest volume.
     largest: int = 0
     origin: str = field(default="", compare=False)
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

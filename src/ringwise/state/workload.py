@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from ringwise.records import dataclass
-from ringwise.state.model import EMPTY
+from ringwise.state.model import EMPTY, Namespaced
 from ringwise.state.vcjob import PodTemplate
 from ringwise.state.volumes import ClaimTemplates
 
@@ -34,7 +34,7 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class PodOwner:
+class PodOwner(Namespaced):
     """A ReplicaSet, StatefulSet, DaemonSet, ReplicationController or Job of Kubernetes.
 
     What the PodGroup of its pods is built from, and follows.
@@ -51,13 +51,9 @@ class PodOwner:
     #: A Job that has no pods because somebody wants so.
     suspended: bool = False
 
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
 
 @dataclass(slots=True)
-class Workload:
+class Workload(Namespaced):
     kind: str
     namespace: str
     name: str
@@ -83,10 +79,6 @@ class Workload:
     stem: str = ""
     created: int = 0
     origin: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
     @property
     def replicas(self) -> int:

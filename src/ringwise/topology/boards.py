@@ -71,6 +71,3 @@ class BoardCatalog:
 
     def __len__(self) -> int:
         return len(self._boards)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._boards

@@ -7,11 +7,19 @@ from functools import lru_cache
 
 
 def mask_of(chips: Iterable[int]) -> int:
-    """The set of chips as bits: chip 3 is bit 3."""
+    """The set of chips, or of other small numbers, as bits: chip 3 is bit 3."""
     mask = 0
     for chip in chips:
         mask |= 1 << chip
     return mask
+
+
+def union_of(masks: Iterable[int]) -> int:
+    """All that is in one of these sets."""
+    result = 0
+    for mask in masks:
+        result |= mask
+    return result
 
 
 def chips_of(mask: int) -> tuple[int, ...]:

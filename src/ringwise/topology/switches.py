@@ -70,7 +70,6 @@ class SwitchNode:
 
     node: str
     index: int
-    slice_id: int
     server_ip: str
 
 
@@ -167,7 +166,7 @@ def resolve(topology: SwitchTopology, ip_to_node: Mapping[str, str]) -> Resolved
             if not name or name in switch_of:
                 unmatched.append(server.server_ip)
                 continue
-            node = SwitchNode(name, server.index, server.slice_id, server.server_ip)
+            node = SwitchNode(name, server.index, server.server_ip)
             switch_of[name] = switch.position
             server_of[name] = node
             row.append(node)

@@ -57,13 +57,10 @@ class DividedChip(NamedTuple):
     def takes_level(self, count: int, level: str) -> bool:
         if level == LOW or self.family == FAMILY_310P:
             return True
-        return self._has_choice(count)
+        return len(self._requestable(count)) > 1
 
     def takes(self, count: int, dvpp: str, level: str) -> bool:
         return self.takes_count(count) and self.takes_dvpp(count, dvpp) and self.takes_level(count, level)
-
-    def _has_choice(self, count: int) -> bool:
-        return len(self._requestable(count)) > 1
 
     def _requestable(self, count: int) -> list[Template]:
         return [one for one in self.templates.values() if one.requestable and one.cores == count]

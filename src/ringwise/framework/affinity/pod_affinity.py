@@ -26,6 +26,7 @@ from ringwise.framework.session import Session
 from ringwise.state.model import Pod, PodClass, PodTerm, TopologySpread
 from ringwise.state.node_labels import members_of
 from ringwise.state.node_weights import NodeWeights
+from ringwise.topology.chips import union_of
 
 #: Weights of spread constraints are whole numbers.
 _SCALE = 16
@@ -72,7 +73,7 @@ class NearbyPods:
             session.budget.spend(sum(map(_steps_to_compile, self.terms_from(start))))
         for group in dict.fromkeys(groups):
             bit = 1 << len(self._terms.terms) + len(self._together)
-            self._together[group] = self._mask(group), bit
+            self._together[group] = union_of(map(self.bit_of, group)), bit
         self._read = 0
         self._on_node: dict[int, _Counts] = {}
         #: Of those, the pods that terminate.
@@ -116,10 +117,7 @@ class NearbyPods:
     def anywhere(self) -> int:
         """The terms that match any placed pod."""
         if self._anywhere is None:
-            self._anywhere = 0
-            for counts in self._on_node.values():
-                for terms in counts:
-                    self._anywhere |= terms
+            self._anywhere = union_of(terms for counts in self._on_node.values() for terms in counts)
         return self._anywhere
 
     def at(self, key: str, domain: str) -> int:
@@ -130,10 +128,7 @@ class NearbyPods:
             unions = self._unions[key]
         result = unions.get(domain)
         if result is None:
-            result = 0
-            for terms in self._domains[key].get(domain, ()):
-                result |= terms
-            unions[domain] = result
+            result = unions[domain] = union_of(self._domains[key].get(domain, ()))
         return result
 
     def count(self, key: str, domain: str, bit: int) -> int:
@@ -228,12 +223,6 @@ class NearbyPods:
             if domain is not None:
                 for terms, pods in counts.items():
                     _add(domains, domain, terms, pods)
-
-    def _mask(self, terms: Iterable[PodTerm]) -> int:
-        mask = 0
-        for term in terms:
-            mask |= self.bit_of(term)
-        return mask
 
     @property
     def terms(self) -> list[PodTerm]:

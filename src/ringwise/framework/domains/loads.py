@@ -12,6 +12,7 @@ from ringwise.state.changes import RecentChanges
 from ringwise.state.cluster import ClusterState
 from ringwise.state.hyper_nodes import Domain, Forest
 from ringwise.state.node_labels import members_of
+from ringwise.topology.chips import union_of
 
 CPU, MEMORY = "cpu", "memory"
 
@@ -45,7 +46,7 @@ class DomainLoads:
             self._chains.clear()
             self._sums = {name: [0] * (2 * len(self.names)) for name in forest.domains}
             self.changes = RecentChanges()
-            changed = members_of(_all_nodes(forest))
+            changed = members_of(union_of(top.nodes for top in forest.tops))
         looked_at = dict.fromkeys(changed)
         for node in looked_at:
             self._recount(state, forest, node)
@@ -109,10 +110,3 @@ class DomainLoads:
         """Whether the domain, if it were empty, would hold this."""
         sums = self._sums[domain]
         return all(requests.get(name, 0) <= sums[2 * at + 1] for at, name in enumerate(self.names))
-
-
-def _all_nodes(forest: Forest) -> int:
-    result = 0
-    for top in forest.tops:
-        result |= top.nodes
-    return result

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ringwise.durations import SECOND
-from ringwise.framework.evictions.lost_work import LostWork, VictimRanks
+from ringwise.framework.evictions.lost_work import LostWork
 from ringwise.framework.evictions.spare_pods import SparePods
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.session import Session
@@ -59,7 +59,6 @@ class QueuePods:
         evicted recently, then by the work that would be lost.
         """
         work, keys = self._session.shared(LostWork), self._session.shared(_OrderKeys)
-        ranks = self._session.shared(VictimRanks)
         keys.refresh()
         pods: dict[str, list[JobPod]] = {}
         for job, pod in self._members:
@@ -67,7 +66,7 @@ class QueuePods:
         last_first = sorted(self.jobs.values(), key=keys.of_job, reverse=True)
         last_first.sort(
             key=lambda job: (
-                ranks.of(job),
+                work.rank_of(job),
                 work.was_preempted_lately(job),
                 sum([work.of(job, pod) for _, pod in pods[job.key]]),
             )

@@ -7,6 +7,8 @@ limit of its queue; the second, where its queue believes it, can only make the j
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.durations import SECOND, duration_text, go_duration, plain_duration, unix_nanoseconds
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
@@ -78,23 +80,24 @@ def believed_checkpoint(job: Job, queue: Queue | None, start: int, now: int) -> 
 
 def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
     """What the job says and does not count, and why."""
-    texts: dict[str, None] = {}
+    return list(dict.fromkeys(_claim_problems(job, queue, now)))
+
+
+def _claim_problems(job: Job, queue: Queue | None, now: int) -> Iterator[str]:
     longest = longest_cooldown(queue)
     for pod in job.in_order:
         written = written_cooldown(job, pod)
         span = None if written is None else go_duration(written)
         if written is not None and span is None:
-            texts[
-                (
-                    f"{COOLDOWN_TIME}: invalid duration {shortened(written)}: expected a duration such as "
-                    "10m; ignored"
-                )
-            ] = None
+            yield (
+                f"{COOLDOWN_TIME}: invalid duration {shortened(written)}: expected a duration such as "
+                "10m; ignored"
+            )
         elif span is not None and span > longest:
-            texts[
+            yield (
                 f"{COOLDOWN_TIME}: {shortened(written or '')} counts as {duration_text(longest)}, the "
                 f"longest that queue {job.queue} allows ({LONGEST_COOLDOWN})"
-            ] = None
+            )
     for key, instead in (
         (EXPECTED_DURATION, "it does not count"),
         (RESTART_COST, "the setting restart-cost counts"),
@@ -103,26 +106,23 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
         if written is None or plain_duration(written) is not None:
             continue
         if key != RESTART_COST or written.strip() not in NO_COST:
-            texts[
-                (
-                    f"{key}: invalid duration {shortened(written)}: expected a duration such as 90s, 1h30m "
-                    f"or 2d: {instead}"
-                )
-            ] = None
+            yield (
+                f"{key}: invalid duration {shortened(written)}: expected a duration such as 90s, 1h30m "
+                f"or 2d: {instead}"
+            )
     written = job.annotations.get(MOVABLE)
     if written is not None and written.strip().lower() not in TRUE | FALSE:
-        texts[f'{MOVABLE}: {shortened(written)} is neither "true" nor "false": the job is never moved'] = None
+        yield f'{MOVABLE}: {shortened(written)} is neither "true" nor "false": the job is never moved'
     written = job.annotations.get(CHECKPOINT_TIME)
     if written is not None:
         name = f"{CHECKPOINT_TIME}: {shortened(written)}"
         at = unix_nanoseconds(written)
         if at is None:
-            texts[f"{name}: invalid time: expected a time such as 2025-01-31T08:00:00Z; ignored"] = None
+            yield f"{name}: invalid time: expected a time such as 2025-01-31T08:00:00Z; ignored"
         elif queue is None or queue.annotations.get(BELIEVE_CHECKPOINTS) != "true":
-            texts[f"{name} is ignored: queue {job.queue} has no {BELIEVE_CHECKPOINTS}: true"] = None
+            yield f"{name} is ignored: queue {job.queue} has no {BELIEVE_CHECKPOINTS}: true"
         elif at > now:
-            texts[f"{name} is in the future and is ignored"] = None
-    return list(texts)
+            yield f"{name} is in the future and is ignored"
 
 
 def queue_claim_problems(queue: Queue) -> list[str]:
@@ -159,30 +159,25 @@ def chip_hours(seconds: int) -> str:
     return f"{round(seconds / 3600, 1 if seconds >= 3600 else 2):.15g} chip-hours"
 
 
-class VictimRanks:
-    """For `Session.shared`: the priority of jobs as victims. Jobs with a long grace period come last."""
+class LostWork:
+    """The same for a cycle, of each pod computed once: a search for victims asks for thousands."""
 
     #: Above every priority.
     LATE = 1 << 40
 
     def __init__(self, session: Session) -> None:
-        self._longest = session.settings.long_grace_period
-        self._ranks: dict[str, int] = {}
-
-    def of(self, job: Job) -> int:
-        result = self._ranks.get(job.key)
-        if result is None:
-            late = any(pod.grace > self._longest for pod in job.pods.values())
-            result = self._ranks[job.key] = job.priority + late * self.LATE
-        return result
-
-
-class LostWork:
-    """The same for a cycle, of each pod computed once: a search for victims asks for thousands."""
-
-    def __init__(self, session: Session) -> None:
         self._session = session
         self._seconds: dict[str, int] = {}
+        self._ranks: dict[str, int] = {}
+
+    def rank_of(self, job: Job) -> int:
+        """The priority of the job as a victim. Jobs with a long grace period come last."""
+        result = self._ranks.get(job.key)
+        if result is None:
+            longest = self._session.settings.long_grace_period
+            late = any(pod.grace > longest for pod in job.pods.values())
+            result = self._ranks[job.key] = job.priority + late * self.LATE
+        return result
 
     def of(self, job: Job, pod: Pod) -> int:
         result = self._seconds.get(pod.uid)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ringwise.framework.evictions.bundles import Bundles
 from ringwise.framework.evictions.candidates import LeavingPods, QueuePods
-from ringwise.framework.evictions.lost_work import LostWork, VictimRanks
+from ringwise.framework.evictions.lost_work import LostWork
 from ringwise.framework.evictions.spare_pods import SparePods, VictimGroup
 from ringwise.framework.extension_points import DomainRequest
 from ringwise.framework.gangs.domain_placement import domains_for, placed_nodes
@@ -32,6 +32,7 @@ from ringwise.state.fleet import NO_NETWORK_KEY
 from ringwise.state.hyper_nodes import Domain
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import node_set
+from ringwise.topology.chips import union_of
 
 #: The number of cheapest nodes that are tried in full for a single pod.
 MAX_NODES_TRIED = 64
@@ -155,7 +156,6 @@ class VictimSearch:
         self._job = job
         self._choice = choice
         self._work = session.shared(LostWork)
-        self._ranks = session.shared(VictimRanks)
         self._spare = session.shared(SparePods)
         self._spare.refresh()
         missing = missing_pods(session, job)
@@ -405,7 +405,7 @@ class VictimSearch:
         lost = sum(self._work.of(owner, pod) for owner, pod in group)
         again = self._work.was_preempted_lately(job)
         place = self._place_of_queue(group[0])
-        return place, self._ranks.of(job), again, lost, self._position[group[0][1].uid]
+        return place, self._work.rank_of(job), again, lost, self._position[group[0][1].uid]
 
     def _place_of_queue(self, member: JobPod) -> int:
         """Of the queue for which the pod counts: a job that was moved may have pods of several."""
@@ -489,7 +489,7 @@ class VictimSearch:
         again = self._work.was_preempted_lately(job)
         first = min(self._position[pod.uid] for pod in pods)
         place = min(self._place_of_queue((job, pod)) for pod in pods)
-        rank = self._ranks.of(job)
+        rank = self._work.rank_of(job)
         return _Price(rank, place, (_Loss(rank, again, lost),), 1, first)
 
     def _cheapest_node(self, kind: _Groups, candidates: Sequence[JobPod]) -> _PricedPlan | None:
@@ -578,13 +578,13 @@ class VictimSearch:
         if len(groups) == 1 and len(groups[0]) == 1:
             # Of most candidates: there may be tens of thousands.
             job, pod = groups[0][0]
-            priority = self._ranks.of(job)
+            priority = self._work.rank_of(job)
             loss = _Loss(priority, self._work.was_preempted_lately(job), self._work.of(job, pod))
             return _Price(priority, self._place_of_queue((job, pod)), (loss,), 1, self._position[pod.uid])
         members = _members(groups)
         lost: dict[int, tuple[bool, int]] = {}
         for job, pod in members:
-            rank = self._ranks.of(job)
+            rank = self._work.rank_of(job)
             again, seconds = lost.get(rank, (False, 0))
             again = again or self._work.was_preempted_lately(job)
             lost[rank] = again, seconds + self._work.of(job, pod)
@@ -640,14 +640,14 @@ class VictimSearch:
         # A pod that leaves these makes no room for another.
         bad |= fleet.isolated[node] | fleet.pre_separated[node]
         freed = {
-            id(group): _union(
+            id(group): union_of(
                 state.pods[pod.uid].chips for _, pod in group if state.pods[pod.uid].node == node
             )
             for group in groups
         }
 
         def fits(retained: Iterable[VictimGroup]) -> bool:
-            free = fleet.free(node) | _union(freed[id(group)] for group in retained) & fleet.listed[node]
+            free = fleet.free(node) | union_of(freed[id(group)] for group in retained) & fleet.listed[node]
             signature = policy.rule.signature(free & ~bad, fleet.allocatable[node], fleet.faulty[node])
             return policy.rule.score(signature, selection.chips, policy.multi_pod) is not None
 
@@ -744,10 +744,3 @@ def _by_job(members: Iterable[JobPod]) -> list[list[JobPod]]:
 def _members(groups: Iterable[VictimGroup]) -> tuple[JobPod, ...]:
     """Each pod once: it may be one that its job can spare, and go with all of them."""
     return tuple({pod.uid: (job, pod) for group in groups for job, pod in group}.values())
-
-
-def _union(masks: Iterable[int]) -> int:
-    total = 0
-    for mask in masks:
-        total |= mask
-    return total

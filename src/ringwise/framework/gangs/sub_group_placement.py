@@ -22,6 +22,7 @@ from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.state.hyper_nodes import Domain
 from ringwise.state.model import NetworkTopology, Pod, PodClass
+from ringwise.topology.chips import union_of
 
 #: What a sub-group asks for: the place of its policy, and the classes of its pods with their claims.
 _SubGroupNeeds = tuple[int, tuple[tuple[PodClass, tuple[str, ...]], ...]]
@@ -273,9 +274,7 @@ def place_sub_groups(
     ordered, needed = _smallest_first(plan.units) if beyond_gang else needed_first(session, job, pods)
     if topology is None or not needed:
         return in_domain(None)
-    placed = 0
-    for unit in plan.units:
-        placed |= unit.placed
+    placed = union_of(unit.placed for unit in plan.units)
     request = DomainRequest(job, ordered, needed, topology, placed)
     reason = place_in_domains(session, statement, request, in_domain)
     if reason is not None and beyond_gang:

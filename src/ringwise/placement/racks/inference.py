@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
+from ringwise.placement.node_groups import matched_nodes
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackId, RackOrigin, RackRequest
 from ringwise.placement.racks.pool import RackNodes, RackPool, in_order, merged_classes
 from ringwise.placement.racks.reasons import NO_RACK_FOR_SERVICE
@@ -34,7 +35,7 @@ def select_for_service(
     for block in request.open_blocks:
         ranks = request.shape.ranks_of(block)
         for rack in _by_preference(pool, used):
-            nodes = pool.nodes_for(ranks, rack.nodes)
+            nodes = matched_nodes(pool.classes, ranks, rack.nodes)
             if nodes is not None:
                 placed.append(RackBlock(block, tuple(rack.take(nodes)), RackOrigin.SERVICE))
                 used.add((rack.superpod, rack.rack))

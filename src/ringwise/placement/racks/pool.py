@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ringwise.placement.matching import (
-    PodClasses,
-    Spend,
-    can_match,
-    class_set,
-    uncounted,
-    union_of,
-    useful_nodes,
-)
-from ringwise.placement.node_groups import first_matching
+from ringwise.placement.matching import PodClasses, can_match
+from ringwise.placement.node_groups import first_matching, matched_nodes
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackId, RackRequest, Slot
+from ringwise.topology.chips import mask_of, union_of
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 #: Pods that differ are put into racks by search. It gives up after so many tries.
@@ -84,13 +77,12 @@ class RackPool:
     def __init__(self, free: FreeRacks, request: RackRequest) -> None:
         self.request = request
         self.classes = request.classes
-        self._spend: Spend = uncounted if self.classes is None else self.classes.spend
         #: Where pods differ: the classes of each open block.
         self._needs: dict[int, int] = {}
         if self.classes is not None:
             of_rank = self.classes.of_rank
             self._needs = {
-                block: class_set(of_rank[rank] for rank in request.shape.ranks_of(block))
+                block: mask_of(of_rank[rank] for rank in request.shape.ranks_of(block))
                 for block in request.open_blocks
             }
         wanted = union_of(self._needs.values())
@@ -138,20 +130,6 @@ class RackPool:
 
     # -- taking nodes ----------------------------------------------------------------------
 
-    def nodes_for(self, ranks: Sequence[int], nodes: Sequence[NodeId]) -> list[NodeId] | None:
-        """A node for each rank out of these, first ones first; None where not all can have one."""
-        if self.classes is None:
-            return list(nodes[: len(ranks)]) if len(nodes) >= len(ranks) else None
-        chosen = first_matching(self._pod_classes(ranks), self._masks(nodes), self._spend)
-        return None if chosen is None else [nodes[position] for position in chosen]
-
-    def fragments_for(self, ranks: Sequence[int], nodes: Sequence[NodeId]) -> list[NodeId] | None:
-        """The same out of many nodes: the first nodes that help are used, later ones are left alone."""
-        if self.classes is None:
-            return self.nodes_for(ranks, nodes)
-        useful = useful_nodes(self._pod_classes(ranks), self._masks(nodes), self._spend)
-        return self.nodes_for(ranks, [nodes[position] for position in useful])
-
     def fill_block(self, superpod: SuperPodNodes, block: int, group_nodes: int) -> tuple[Slot, ...] | None:
         """Take a whole block from the racks of a SuperPoD, groups inside racks, smallest racks first.
 
@@ -159,29 +137,30 @@ class RackPool:
         """
         ranks = self.request.shape.ranks_of(block)
         groups = [ranks[start : start + group_nodes] for start in range(0, len(ranks), group_nodes)]
-        if self.classes is not None and not self._offers(superpod, block):
+        classes = self.classes
+        if classes is not None and not self._offers(classes, superpod, block):
             return None
         if superpod.groups(group_nodes) < len(groups):
             return None
         racks = superpod.ascending()
-        if self.classes is None:
+        if classes is None:
             return self._fill_equal(racks, groups)
-        chosen = self._search(racks, groups) if group_nodes > 1 else self._match(racks, ranks)
+        chosen = _search(classes, racks, groups) if group_nodes > 1 else _match(classes, racks, ranks)
         if chosen is None:
             return None
         slots: dict[int, Slot] = {}
         for rack, members in zip(racks, chosen, strict=True):
-            nodes = self.nodes_for(members, rack.nodes) or []
+            nodes = matched_nodes(classes, members, rack.nodes) or []
             slots.update(zip(members, rack.take(nodes), strict=True))
         return tuple(slots[rank] for rank in ranks)
 
-    def _offers(self, superpod: SuperPodNodes, block: int) -> bool:
+    def _offers(self, classes: PodClasses, superpod: SuperPodNodes, block: int) -> bool:
         """Whether a SuperPoD has a node for each class of the block's pods."""
-        self._spend(1)
+        classes.spend(1)
         offer = superpod.offer
         if offer is None:
             offer = superpod.offer = union_of(
-                mask for rack in superpod.racks for mask in self._masks(rack.nodes)
+                mask for rack in superpod.racks for mask in classes.masks(rack.nodes)
             )
         return not self._needs[block] & ~offer
 
@@ -196,58 +175,51 @@ class RackPool:
                 break
         return tuple(slots)
 
-    def _match(self, racks: Sequence[RackNodes], ranks: range) -> list[list[int]] | None:
-        """Ranks by rack where groups are single nodes: one matching over all nodes."""
-        nodes = [node for rack in racks for node in rack.nodes]
-        chosen = first_matching(self._pod_classes(ranks), self._masks(nodes), self._spend)
-        if chosen is None:
-            return None
-        rack_of = [number for number, rack in enumerate(racks) for _ in rack.nodes]
-        members: list[list[int]] = [[] for _ in racks]
-        for rank, position in zip(ranks, chosen, strict=True):
-            members[rack_of[position]].append(rank)
-        return members
 
-    def _search(self, racks: Sequence[RackNodes], groups: Sequence[range]) -> list[list[int]] | None:
-        """Ranks by rack: group by group the first rack from which the rest can be completed."""
-        masks = [self._masks(rack.nodes) for rack in racks]
-        needs = [sorted(self._pod_classes(group)) for group in groups]
-        offers, wanted = [union_of(rack_masks) for rack_masks in masks], [class_set(need) for need in needs]
-        members: list[list[int]] = [[] for _ in racks]
-        #: For each group on the way, the rack that is tried next.
-        tries = [0]
-        for _ in range(SEARCH_LIMIT):
-            self._spend(1)
-            depth = len(tries) - 1
-            number = tries[depth]
-            if number == len(racks):
-                tries.pop()
-                if not tries:
-                    return None
-                del members[tries[-1]][-len(groups[depth - 1]) :]
-                tries[-1] += 1
-            elif not wanted[depth] & ~offers[number] and self._holds(
-                [*members[number], *groups[depth]], masks[number]
-            ):
-                members[number].extend(groups[depth])
-                if depth + 1 == len(groups):
-                    return members
-                # A group like the one before need not try the racks that were not good for that one.
-                tries.append(number if needs[depth + 1] == needs[depth] else 0)
-            else:
-                tries[-1] += 1
+def _match(classes: PodClasses, racks: Sequence[RackNodes], ranks: range) -> list[list[int]] | None:
+    """Ranks by rack where groups are single nodes: one matching over all nodes."""
+    nodes = [node for rack in racks for node in rack.nodes]
+    chosen = first_matching(classes.of_ranks(ranks), classes.masks(nodes), classes.spend)
+    if chosen is None:
         return None
+    rack_of = [number for number, rack in enumerate(racks) for _ in rack.nodes]
+    members: list[list[int]] = [[] for _ in racks]
+    for rank, position in zip(ranks, chosen, strict=True):
+        members[rack_of[position]].append(rank)
+    return members
 
-    def _holds(self, ranks: Sequence[int], masks: Sequence[int]) -> bool:
-        return can_match(self._pod_classes(ranks), masks, self._spend)
 
-    def _pod_classes(self, ranks: Sequence[int]) -> list[int]:
-        classes = self.classes
-        return [0] * len(ranks) if classes is None else [classes.of_rank[rank] for rank in ranks]
-
-    def _masks(self, nodes: Sequence[NodeId]) -> list[int]:
-        classes = self.classes
-        return [1] * len(nodes) if classes is None else [classes.of_node.get(node, 0) for node in nodes]
+def _search(
+    classes: PodClasses, racks: Sequence[RackNodes], groups: Sequence[range]
+) -> list[list[int]] | None:
+    """Ranks by rack: group by group the first rack from which the rest can be completed."""
+    masks = [classes.masks(rack.nodes) for rack in racks]
+    needs = [sorted(classes.of_ranks(group)) for group in groups]
+    offers, wanted = [union_of(rack_masks) for rack_masks in masks], [mask_of(need) for need in needs]
+    members: list[list[int]] = [[] for _ in racks]
+    #: For each group on the way, the rack that is tried next.
+    tries = [0]
+    for _ in range(SEARCH_LIMIT):
+        classes.spend(1)
+        depth = len(tries) - 1
+        number = tries[depth]
+        if number == len(racks):
+            tries.pop()
+            if not tries:
+                return None
+            del members[tries[-1]][-len(groups[depth - 1]) :]
+            tries[-1] += 1
+        elif not wanted[depth] & ~offers[number] and can_match(
+            classes.of_ranks([*members[number], *groups[depth]]), masks[number], classes.spend
+        ):
+            members[number].extend(groups[depth])
+            if depth + 1 == len(groups):
+                return members
+            # A group like the one before need not try the racks that were not good for that one.
+            tries.append(number if needs[depth + 1] == needs[depth] else 0)
+        else:
+            tries[-1] += 1
+    return None
 
 
 def in_order(blocks: Iterable[RackBlock]) -> tuple[RackBlock, ...]:
@@ -258,7 +230,7 @@ def merged_classes(classes: PodClasses | None, free: FreeRacks) -> PodClasses | 
     """None where every pod can take every free node: then counting decides."""
     if classes is None:
         return None
-    all_classes = class_set(classes.of_rank.values())
+    all_classes = mask_of(classes.of_rank.values())
     for racks in free.values():
         for nodes in racks.values():
             if any(classes.of_node.get(node, 0) & all_classes != all_classes for node in nodes):

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import field, replace
 from typing import TypeVar
 
-from ringwise.placement.matching import useful_nodes
-from ringwise.placement.node_groups import first_matching
+from ringwise.placement.node_groups import useful_matched_nodes
 from ringwise.placement.racks.levels import Level
 from ringwise.placement.racks.model import (
     FreeRacks,
@@ -474,15 +473,9 @@ class _Repair:
         self, block: PreviousRackBlock, positions: Sequence[int], nodes: Sequence[NodeId]
     ) -> list[NodeId] | None:
         """A node for each place, first ones first."""
-        classes = self.request.classes
-        if classes is None:
-            return list(nodes[: len(positions)]) if len(nodes) >= len(positions) else None
         start = self.request.shape.ranks_of(block.logical).start
-        pods = [classes.of_rank[start + position] for position in positions]
-        masks = [classes.of_node.get(node, 0) for node in nodes]
-        useful = useful_nodes(pods, masks, classes.spend)
-        chosen = first_matching(pods, [masks[number] for number in useful], classes.spend)
-        return None if chosen is None else [nodes[useful[number]] for number in chosen]
+        ranks = [start + position for position in positions]
+        return useful_matched_nodes(self.request.classes, ranks, nodes)
 
     # -- reasons -----------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ringwise.grammar import counted
+from ringwise.placement.node_groups import matched_nodes, useful_matched_nodes
 from ringwise.placement.racks.model import (
     FreeRacks,
     RackBlock,
@@ -151,7 +152,7 @@ def _one_rack(pool: RackPool) -> list[RackBlock] | None:
         for rack in superpod.ascending():
             if not request.pods <= len(rack.nodes) <= request.system.nodes_per_rack:
                 continue
-            nodes = pool.nodes_for(ranks, rack.nodes)
+            nodes = matched_nodes(pool.classes, ranks, rack.nodes)
             if nodes is not None:
                 return _cut(rack.take(nodes), request, request.open_blocks, RackOrigin.RACK)
     return None
@@ -274,7 +275,7 @@ def _fragments(pool: RackPool, order: Sequence[SuperPodNodes], left: Sequence[in
         for node in rack.nodes
     ]
     ranks = [rank for block in left for rank in request.shape.ranks_of(block)]
-    nodes = pool.fragments_for(ranks, [slot.node for slot in picks])
+    nodes = useful_matched_nodes(pool.classes, ranks, [slot.node for slot in picks])
     if nodes is None:
         return None
     slot_of = {slot.node: slot for slot in picks}

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from ringwise.placement.rules.broken_cards_first import BrokenCardsFirst
+from ringwise.placement.rules.cards import BrokenCardsFirst, OneCard, TwoChipCards, WholeCards
 from ringwise.placement.rules.free_count import FreeCount
-from ringwise.placement.rules.meshes import Meshes
-from ringwise.placement.rules.one_card import OneCard
-from ringwise.placement.rules.paired_rings import PairedRings
 from ringwise.placement.rules.protocol import OVERFULL, ChipRule, ScoreTable
-from ringwise.placement.rules.ring_groups import RingGroups
-from ringwise.placement.rules.two_chip_cards import TwoChipCards
-from ringwise.placement.rules.whole_cards import WholeCards
+from ringwise.placement.rules.rings import Meshes, PairedRings, RingGroups
 from ringwise.topology.board import Board
 
 __all__ = ["OVERFULL", "RULES", "ChipRule", "ScoreTable", "chip_rule"]

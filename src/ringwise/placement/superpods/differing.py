@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ringwise.placement.matching import Spend, can_match, class_set, uncounted, union_of
+from ringwise.placement.matching import Spend, can_match, uncounted
 from ringwise.placement.node_groups import Completion, first_matching
 from ringwise.placement.superpods.blocks import Block, BlockAssignment, FreeBySuperPod, Origin
 from ringwise.records import dataclass
+from ringwise.topology.chips import mask_of, union_of
 from ringwise.topology.superpods import NodeId
 
 #: So many nodes are counted in the time of a step.
@@ -55,8 +56,8 @@ class DifferingAssignment(BlockAssignment):
         self.open: dict[int, None] = dict.fromkeys(logical_ids)
         #: The pods of each class that are to be placed, and the classes that have such pods.
         self._waiting = Counter(cls for logical in self.open for cls in pods.of_block[logical])
-        self._wanted = class_set(self._waiting)
-        self._needs = {logical: class_set(pods.of_block[logical]) for logical in self.open}
+        self._wanted = mask_of(self._waiting)
+        self._needs = {logical: mask_of(pods.of_block[logical]) for logical in self.open}
         #: Nodes of each SuperPoD that are not taken, and the union of their masks.
         self._left: list[list[NodeId]] = [
             [] if isinstance(nodes, int) else list(nodes) for nodes in self._nodes
@@ -138,7 +139,7 @@ class DifferingAssignment(BlockAssignment):
         self._fits.pop(position, None)
         self._offers[position] = union_of(self._masks(self._left[position]))
         self._waiting.subtract(classes)
-        gone = class_set(cls for cls in set(classes) if not self._waiting[cls])
+        gone = mask_of(cls for cls in set(classes) if not self._waiting[cls])
         self._wanted &= ~gone
         for other, offer in enumerate(self._offers):
             if other == position or offer & gone:

@@ -21,9 +21,9 @@ from ringwise.framework.arguments import (
     ArgumentFamily,
     any_text,
     boolean,
-    integer,
     resource_list,
     score_weight,
+    seconds,
 )
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
@@ -78,13 +78,11 @@ VOLUME_BINDING = boolean(
     True,
     "check claims and where volumes can be used, and bind pods when their claims are bound",
 )
-BIND_TIMEOUT = integer(
+BIND_TIMEOUT = seconds(
     "volumebinding.bindTimeoutSeconds",
     600,
     "how long a gang keeps its nodes while its claims are being bound; then the nodes are released",
     minimum=1,
-    maximum=86_400,
-    unit="seconds",
 )
 
 _OLD_GPU = "read by older GPU builds"

@@ -11,13 +11,14 @@ from ringwise.framework.gangs.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
-from ringwise.placement.matching import PodClasses, Spend, class_set, largest_matching, uncounted
+from ringwise.placement.matching import PodClasses, Spend, largest_matching, uncounted
 from ringwise.plugins.topology910.reasons import PODS_DIFFER
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import members_of, node_set
+from ringwise.topology.chips import mask_of
 from ringwise.topology.superpods import NodeId
 
 #: A reason names so many roles; the rest are counted.
@@ -42,13 +43,13 @@ class Candidates:
 
     def open_to(self, pods: Collection[Pod]) -> set[NodeId]:
         """Nodes that some of these pods can take."""
-        wanted = class_set(self.class_of[pod.uid] for pod in pods)
+        wanted = mask_of(self.class_of[pod.uid] for pod in pods)
         return {node for node, mask in self.masks.items() if mask & wanted}
 
     def classes(self, ranks: Mapping[int, Pod], nodes: Collection[NodeId]) -> PodClasses | None:
         """The classes of pods by rank; None where each of them can take each of these nodes (S13, P8)."""
         of_rank = {rank: self.class_of[pod.uid] for rank, pod in ranks.items()}
-        wanted = class_set(of_rank.values())
+        wanted = mask_of(of_rank.values())
         if all(self.masks.get(node, 0) & wanted == wanted for node in nodes):
             return None
         return PodClasses(of_rank, self.masks, self.spend)
