@@ -139,19 +139,12 @@ class Holdings:
         """How many of its pods have a node."""
         return self._pods.get(job, 0)
 
-    def copy(self) -> tuple[dict[Any, Any], ...]:
-        return tuple(dict(table) for table in self._tables)
-
-    def restore(self, copies: tuple[dict[Any, Any], ...]) -> None:
-        for table, copy in zip(self._tables, copies, strict=True):
-            table.clear()
-            table.update(copy)
-
     def clear(self) -> None:
         """What pods hold; users stay."""
-        for table in self._tables:
+        for table in self.tables:
             table.clear()
 
     @property
-    def _tables(self) -> tuple[dict[Any, Any], ...]:
+    def tables(self) -> tuple[dict[Any, Any], ...]:
+        """What follows from the pods that have nodes."""
         return self.held, self._pods, self.used

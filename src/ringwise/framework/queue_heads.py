@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterator
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
+from ringwise.state.nested import discard
+
 
 class Line(NamedTuple):
     """Jobs that are served one after the other: those of one queue that ask for one resource."""
@@ -97,10 +99,7 @@ class QueueHeads:
             self.moved.setdefault(before.line, FIRST_BATCH)
 
     def _remove(self, key: str, head: Head) -> None:
-        keys = self._of_line[head.line]
-        del keys[key]
-        if not keys:
-            del self._of_line[head.line]
+        discard(self._of_line, head.line, key)
         self._first.pop(head.line, None)
 
     # -- jobs behind them ----------------------------------------------------------------------

@@ -7,7 +7,6 @@ dropped when nodes or their reports change, and built again when they are needed
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ringwise.framework.anti_affinity_index import AntiAffinityIndex
 from ringwise.framework.domains.filled import FilledDomains
@@ -17,7 +16,7 @@ from ringwise.framework.placed_labels import PlacedLabels
 from ringwise.framework.volume_nodes import VolumeNodes
 from ringwise.placement.switches.view import IndexedTopology, index_nodes
 from ringwise.reasons import Reason
-from ringwise.state.cluster import ClusterState
+from ringwise.state.cluster import ClusterState, NodePosition
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.racks import Racks, build_racks
 from ringwise.topology.superpods import SuperPods, build_superpods
@@ -104,7 +103,7 @@ class TopologyCache:
         result = self._superpods.get(size)
         if result is None:
             result = self._superpods[size] = build_superpods(
-                ((member.node, member.superpod, member.server_index) for member in _members(state)),
+                ((node, at.superpod, at.server_index) for node, at in _positions(state)),
                 size,
                 lambda node: state.names[int(node)],
             )
@@ -113,22 +112,13 @@ class TopologyCache:
     def racks(self, state: ClusterState, size: int) -> Racks:
         """The racks of the SuperPoDs according to reports, annotations and labels."""
         if self._racks is None:
-            ids = {member.node: member.rack for member in _members(state)}
+            ids = {node: at.rack for node, at in _positions(state)}
             self._racks = build_racks(
                 self.superpods(state, size),
                 lambda node: ids[int(node)],
                 lambda node: state.names[int(node)],
             )
         return self._racks
-
-
-class _Member(NamedTuple):
-    """A node with chips, and its position according to reports, annotations and labels."""
-
-    node: int
-    superpod: int | None
-    server_index: int | None
-    rack: int | None
 
 
 def _addresses(state: ClusterState) -> dict[str, str]:
@@ -141,8 +131,9 @@ def _addresses(state: ClusterState) -> dict[str, str]:
     return result
 
 
-def _members(state: ClusterState) -> Iterator[_Member]:
+def _positions(state: ClusterState) -> Iterator[tuple[int, NodePosition]]:
+    """The nodes with chips, and their positions according to reports, annotations and labels."""
     for number in state.existing_nodes():
         position = state.position_of(number)
         if position.offers:
-            yield _Member(number, position.superpod, position.server_index, position.rack)
+            yield number, position

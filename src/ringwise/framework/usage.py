@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
@@ -71,8 +72,9 @@ class ResourceUsage:
         # Of thousands of jobs few are touched: what they use is copied then.
         jobs, touched = dict(self.by_job), dict[str, Amounts]()
         queues = {name: dict(amounts) for name, amounts in self.by_queue.items()}
-        capacity, pods = dict(self.capacity), dict(self.pods_by_queue)
-        holdings, bound_in, lent = self.holdings.copy(), dict(self.bound_in), dict(self.borrowing)
+        tables: list[dict[Any, Any]] = [self.capacity, self.pods_by_queue, *self.holdings.tables]
+        copies = [dict(table) for table in tables]
+        bound_in, lent = dict(self.bound_in), dict(self.borrowing)
         self._notes.append(touched)
         try:
             yield
@@ -80,15 +82,11 @@ class ResourceUsage:
             del self._notes[-1]
             # One that used nothing before has no entry.
             jobs.update((job, amounts) for job, amounts in touched.items() if job in jobs)
-            for table, entries in ((self.by_job, jobs), (self.by_queue, queues)):
+            before = zip((self.by_job, self.by_queue, *tables), (jobs, queues, *copies), strict=True)
+            for table, entries in before:
                 table.clear()
                 table.update(entries)
-            self.capacity.clear()
-            self.capacity.update(capacity)
-            self.pods_by_queue.clear()
-            self.pods_by_queue.update(pods)
             self.bound_in, self.borrowing = bound_in, lent
-            self.holdings.restore(holdings)
             self.reserved.touch_all()
 
     def of_job(self, job: str) -> Amounts:

@@ -449,23 +449,21 @@ class DeleteHyperNode:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordHyperNodeEvent:
+class RecordNamedEvent:
+    """An event on an object without a namespace."""
+
+    name: str
+    reason: EventReason
+    message: str
+    warning: bool = False
+
+
+class RecordHyperNodeEvent(RecordNamedEvent):
     """An event on a HyperNode."""
 
-    name: str
-    reason: EventReason
-    message: str
-    warning: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class RecordNodeEvent:
+class RecordNodeEvent(RecordNamedEvent):
     """An event on a node."""
-
-    name: str
-    reason: EventReason
-    message: str
-    warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)

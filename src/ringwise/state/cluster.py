@@ -36,6 +36,7 @@ from ringwise.state.model import (
     PodClass,
 )
 from ringwise.state.namespaces import Namespaces
+from ringwise.state.nested import discard
 from ringwise.state.node_addresses import NodeAddresses
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
 from ringwise.state.node_labels import NodeLabels
@@ -308,11 +309,8 @@ class ClusterState:
     def _take_mounted_parts(self, report: DeviceReport) -> None:
         """V4: what the device plugin mounted stands for the chips of pods with shares and vNPUs."""
         number = self.node_id.get(report.node)
-        if number is None or self.modes.get(number, NO_CHIPS).mode not in (SOFT, DYNAMIC):
-            return
-        for uid in self.pods_on[number]:
-            self._observe(self.pods[uid], number)
-        self._hold_again(number)
+        if number is not None and self._has_parts(number):
+            self._hold_again(number)
 
     def _observe(self, record: PodRecord, number: int) -> None:
         """What a bound pod was bound with, as first read, and whether its device plugin has served it."""
@@ -322,6 +320,10 @@ class ClusterState:
         if not record.settled and node is not None:
             mode = self.modes.get(number, NO_CHIPS)
             record.settled = is_settled(record, mode, self._reports_of(node))
+
+    def _has_parts(self, number: int) -> bool:
+        """Whether the chips of the node are shared, or divided on request."""
+        return self.modes.get(number, NO_CHIPS).mode in (SOFT, DYNAMIC)
 
     def left_chips(self, node: str, resource: str) -> dict[str, int]:
         """N8: pods that the device plugin reports with chips and that are gone, by uid: their containers may
@@ -567,9 +569,7 @@ class ClusterState:
             yield
         finally:
             self.shapes, self._class_of, self._shape_of = shapes, classes_of, shapes_of
-            with self._unrecorded():
-                for number in range(len(self.names)):
-                    self._refresh(number)
+            self._refill()
 
     def _reclass(self) -> None:
         for number, node in enumerate(self.nodes):
@@ -627,9 +627,6 @@ class ClusterState:
         self._isolate(number)
         self._assess(number, node.name)
         if changed and self.pods_on[number]:
-            if self.modes.get(number, NO_CHIPS).mode in (SOFT, DYNAMIC):
-                for uid in self.pods_on[number]:
-                    self._observe(self.pods[uid], number)
             self._hold_again(number)
 
     def _set_mode(self, number: int, node: Node | None) -> bool:
@@ -665,7 +662,10 @@ class ClusterState:
         return result
 
     def _hold_again(self, number: int) -> None:
-        """What pods hold depends on the allocation mode of their node, which is another one now."""
+        """What pods hold depends on the allocation mode of their node and on what its plugin has mounted."""
+        if self._has_parts(number):
+            for uid in self.pods_on[number]:
+                self._observe(self.pods[uid], number)
         for uid in list(self.pods_on[number]):
             record = self.pods[uid]
             if record.pod.cls.part is None:
@@ -792,16 +792,14 @@ class ClusterState:
         for fleet in self.fleets.values():
             for view in fleet.views.values():
                 view.renumber(self._rank_of, self._node_at)
-        with self._unrecorded():
-            for number in range(len(self.names)):
-                self._refresh(number)
+        self._refill()
 
-    @contextmanager
-    def _unrecorded(self) -> Iterator[None]:
-        """Views are filled again: nothing of the nodes themselves changes."""
+    def _refill(self, resource: str | None = None) -> None:
+        """Fill the views again: nothing of the nodes themselves changes."""
         changes, self.changes = self.changes, Changes(recording=False)
         try:
-            yield
+            for number in range(len(self.names)):
+                self._refresh(number, resource)
         finally:
             self.changes = changes
 
@@ -879,7 +877,7 @@ class ClusterState:
         if number is None:
             number = self._unknown_node(pod.node)
         placement.doubtful = self._doubtful_of(pod, before)
-        if pod.cls.part is not None or self.modes.get(number, NO_CHIPS).mode in (SOFT, DYNAMIC):
+        if pod.cls.part is not None or self._has_parts(number):
             placement.binding, placement.settled = bound
             self._observe(placement, number)
             if pod.cls.part is not None:
@@ -1148,19 +1146,14 @@ class ClusterState:
             del self.anti_affinity_pods[pod.uid]
             self.anti_affinity_changes.add(pod.uid)
         if pod.unreadable:
-            del self.unreadable_pods[number][pod.uid]
-            if not self.unreadable_pods[number]:
-                del self.unreadable_pods[number]
+            discard(self.unreadable_pods, number, pod.uid)
         if cls.resource is not None and cls.chips:
             fleet = self._fleet(cls.resource)
             fleet.requested[number] -= cls.chips
             if placement.chips:
                 fleet.unclaim(number, placement.chips)
             if cls.chips > placement.chips.bit_count():
-                holders = fleet.unknown_holders.get(number, {})
-                holders.pop(pod.key, None)
-                if not holders:
-                    fleet.unknown_holders.pop(number, None)
+                discard(fleet.unknown_holders, number, pod.key)
             if placement.doubtful:
                 self._withhold(fleet, number)
         elif cls.part is not None:
@@ -1197,9 +1190,7 @@ class ClusterState:
             return
         for fleet in map(self._fleet, placement.entire):
             fleet.unclaim(number, chips)
-            holders = fleet.unknown_holders.get(number)
-            if holders is not None and holders.pop(placement.pod.key, 0) and not holders:
-                del fleet.unknown_holders[number]
+            discard(fleet.unknown_holders, number, placement.pod.key)
         placement.entire = ()
 
     def _chip_resources(self, number: int) -> tuple[str, ...]:
@@ -1274,9 +1265,7 @@ class ClusterState:
             view.renumber(self._rank_of, self._node_at)
             if resource == HOSTS:
                 # Without a view this fleet is not kept up to date, see `Fleet.refresh`.
-                with self._unrecorded():
-                    for number in range(len(self.names)):
-                        self._refresh(number, resource)
+                self._refill(resource)
             else:
                 fleet.fill(view, withholds_network, self._shape_of)
         return view

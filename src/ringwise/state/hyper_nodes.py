@@ -8,12 +8,14 @@ the first in natural order of names counts: the result does not depend on the or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from enum import StrEnum
 from itertools import accumulate
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from ringwise.grammar import agrees, counted, listed
+from ringwise.records import dataclass
 from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology
 from ringwise.state.node_labels import NodeLabels, members_of, node_set
 from ringwise.state.storage_capacities import selected_nodes
@@ -244,7 +246,8 @@ class HyperNodes:
                 if not member.hyper_node
                 for requirement in member.selector or ()
             )
-            self._forest = _Builder(self._objects, node_id, labels, self._matches).build()
+            objects = {name: self._objects[name] for name in sorted(self._objects, key=natural_key)}
+            self._forest = _Builder(objects, node_id, labels, self._matches).build()
             self._forest_of = (self.version, labels.followed_version)
         return self._forest
 
@@ -253,17 +256,22 @@ def _described(one: HyperNode) -> tuple[int, str, tuple[HyperNodeMember, ...]]:
     return one.tier, one.tier_name, one.members
 
 
+@dataclass(slots=True, eq=False)
 class _Builder:
-    def __init__(
-        self,
-        objects: Mapping[str, HyperNode],
-        node_id: Mapping[str, int],
-        labels: NodeLabels,
-        matches: _ExpressionMatches,
-    ) -> None:
-        self._objects = {name: objects[name] for name in sorted(objects, key=natural_key)}
-        self._node_id = node_id
-        self._labels = labels
+    #: In natural order of their names.
+    _objects: Mapping[str, HyperNode]
+    _node_id: Mapping[str, int]
+    _labels: NodeLabels
+    _matches: _ExpressionMatches
+    #: Expressions: as many as are allowed, in the order of the HyperNodes; and the nodes that each matches.
+    _allowed: set[str] = field(init=False)
+    _matching: dict[str, int] = field(init=False)
+    _problems: dict[str, dict[ProblemKind, list[str]]] = field(default_factory=dict)
+    #: Nodes that a HyperNode names itself, and the HyperNode above it.
+    _own: dict[str, int] = field(default_factory=dict)
+    _parent: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         texts = dict.fromkeys(
             member.pattern
             for one in self._objects.values()
@@ -271,20 +279,11 @@ class _Builder:
             if member.pattern and not member.hyper_node
         )
         characters = accumulate(map(len, texts))
-        #: As many as are allowed, in the order of the HyperNodes.
         self._allowed = {text for text, used in zip(texts, characters, strict=True) if used <= MAX_CHARACTERS}
-        existing = labels.existing
+        node_id, existing = self._node_id, self._labels.existing
         names = (name for name, number in node_id.items() if existing >> number & 1)
-        self._matches = matches
-        #: By expression: the nodes that it matches.
-        self._matching = {
-            text: node_set(node_id[name] for name in hits)
-            for text, hits in matches.read([text for text in texts if text in self._allowed], names).items()
-        }
-        self._problems: dict[str, dict[ProblemKind, list[str]]] = {}
-        #: Nodes that a HyperNode names itself, and the HyperNode above it.
-        self._own: dict[str, int] = {}
-        self._parent: dict[str, str] = {}
+        matches = self._matches.read([text for text in texts if text in self._allowed], names)
+        self._matching = {text: node_set(node_id[name] for name in hits) for text, hits in matches.items()}
 
     def build(self) -> Forest:
         for one in self._objects.values():

@@ -247,9 +247,6 @@ class View:
                 return node
             heappop(heap)
 
-    def rank(self, node: int) -> int:
-        return self._rank_of[node]
-
     def best(
         self,
         request: int,
@@ -329,52 +326,35 @@ class View:
 
         Without a weight the board's score decides first; with one, it times the board's score is added.
         """
-        most = extras.most()
-        if weight is not None:
-            return self._best_of(self.fitting(request), admits, rate, extras, most, weight, within)
-        order = self.order(request)
-        occupied = order.occupied
-        while occupied:
-            low = occupied & -occupied
-            level = low.bit_length() - 1
-            score = order.scores[level]
-            groups = [(score, group) for bucket in order.levels[level] for group in bucket.groups.values()]
-            result = self._best_of(groups, admits, rate, extras, most, 0, within)
-            if result is not None:
-                return result
-            occupied ^= low
+        most, order = extras.most(), self.order(request)
+        levels = (
+            [(score, group) for bucket in order.levels[level] for group in bucket.groups.values()]
+            for level, score in enumerate(order.scores)
+            if order.counts[level]
+        )
+        for groups in levels if weight is None else [[one for level in levels for one in level]]:
+            # Groups with the same rating are looked at together.
+            rated: dict[tuple[float, int], list[Group]] = {}
+            for score, group in groups:
+                if admits(group.shape):
+                    rating = (weight or 0) * score + rate(group.shape)
+                    rated.setdefault((rating, score), []).append(group)
+            best_node, best_score, best_key, best_rank = -1, 0, inf, -1
+            for rating, score in sorted(rated, reverse=True):
+                if -rating - most > best_key:
+                    # No node of these groups is better, nor of any that follow.
+                    break
+                nodes = self.nodes_of(rated[rating, score])
+                if within is not None:
+                    nodes &= within
+                best = extras.best(nodes, rating, best_key) if nodes else None
+                if best is not None:
+                    rank = self._first_rank(best[1])
+                    if (best[0], rank) < (best_key, best_rank):
+                        best_node, best_score, best_key, best_rank = self._node_at[rank], score, best[0], rank
+            if best_node >= 0:
+                return best_node, best_score
         return None
-
-    def _best_of(
-        self,
-        groups: Iterable[tuple[int, Group]],
-        admits: Callable[[NodeShape], bool],
-        rate: Callable[[NodeShape], float],
-        extras: ExtraScores,
-        most: float,
-        weight: int,
-        within: int | None,
-    ) -> tuple[int, int] | None:
-        """The best node of groups with their scores. Groups with the same rating are looked at together."""
-        rated: dict[tuple[float, int], list[Group]] = {}
-        for score, group in groups:
-            shape = group.shape
-            if admits(shape):
-                rated.setdefault((weight * score + rate(shape), score), []).append(group)
-        best_node, best_score, best_key, best_rank = -1, 0, inf, -1
-        for rating, score in sorted(rated, reverse=True):
-            if -rating - most > best_key:
-                # No node of these groups is better, nor of any that follow.
-                break
-            nodes = self.nodes_of(rated[rating, score])
-            if within is not None:
-                nodes &= within
-            best = extras.best(nodes, rating, best_key) if nodes else None
-            if best is not None:
-                rank = self._first_rank(best[1])
-                if (best[0], rank) < (best_key, best_rank):
-                    best_node, best_score, best_key, best_rank = self._node_at[rank], score, best[0], rank
-        return None if best_node < 0 else (best_node, best_score)
 
     def nodes_of(self, groups: Iterable[Group]) -> int:
         """The nodes of all these groups, as a set."""

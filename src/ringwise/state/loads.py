@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from ringwise.records import dataclass
 from ringwise.state.model import PodClass
+from ringwise.state.nested import discard
 from ringwise.state.node_shapes import add_extended
 
 
@@ -80,10 +81,7 @@ class ReservedLoads:
         self._by_node[node] = dict(sorted(reservations.items()))
 
     def drop(self, node: int, number: int) -> None:
-        reservations = self._by_node[node]
-        del reservations[number]
-        if not reservations:
-            del self._by_node[node]
+        discard(self._by_node, node, number)
 
     def counted(self, node: int, used_by: Callable[[str], PodClass | None]) -> Load:
         """What counts as used on the node besides its pods. `used_by`: the class of a pod that is there.

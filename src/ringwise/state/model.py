@@ -327,39 +327,13 @@ class Pod(Namespaced):
     ephemeral_claims: tuple[str, ...] = ()
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
-        """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""
-        return Pod(
-            self.uid,
-            self.namespace,
-            self.name,
-            self.cls,
-            self.phase,
-            self.node,
-            self.deleting,
-            self.created,
-            self.labels,
-            {**self.annotations, **annotations},
-            self.group,
-            self.task,
-            rank,
-            self.owner,
-            self.scheduler,
-            self.priority,
-            self.priority_class,
-            self.preemptable,
-            self.gated,
-            self.chip_containers,
-            chips,
-            self.origin,
-            self.exit_code,
-            self.ended,
-            self.restarts,
-            self.never_preempts,
-            visible_devices=self.visible_devices,
-            grace=self.grace,
-            claims=self.claims,
-            ephemeral_claims=self.ephemeral_claims,
-        )
+        """The pod as its binding will make it. By position for speed: thousands of pods are bound at once."""
+        pod = Pod(*_values_of(self))
+        pod.annotations = {**self.annotations, **annotations}
+        pod.holds, pod.rank = chips, rank
+        # No room is made for it any more, and the binding has removed what a user copied.
+        pod.nominated, pod.stray = "", ()
+        return pod
 
     @property
     def named_chips(self) -> tuple[int, ...]:
@@ -370,6 +344,9 @@ class Pod(Namespaced):
     def live(self) -> bool:
         """Rule N6: whether it holds its resources. A terminating pod is live until it is gone."""
         return self.phase not in ENDED
+
+
+_values_of = attrgetter(*(part.name for part in fields(Pod)))
 
 
 def unreadable_pod(uid: str, namespace: str, name: str, node: str) -> Pod:

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterable, Mapping
 
 from ringwise.state.model import NodeReport
+from ringwise.state.nested import discard
 
 
 class NodeStatus(enum.IntEnum):
@@ -69,10 +70,8 @@ class NodeHealth:
 
     def drop(self, node: str, source: str, aggregated: bool) -> bool:
         """The same for a report that is gone: NodeD's exists only while the node has a fault."""
-        reports, before = self._reports.get(node, {}), self.status(node)
-        reports.pop((source, aggregated), None)
-        if not reports:
-            self._reports.pop(node, None)
+        before = self.status(node)
+        discard(self._reports, node, (source, aggregated))
         return self.status(node) is not before
 
     def status(self, node: str) -> NodeStatus:

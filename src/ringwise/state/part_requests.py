@@ -27,7 +27,6 @@ from ringwise.wellknown import (
 )
 
 SHARE_LABELS = (AICORE_QUOTA, HBM_QUOTA, SHARE_POLICY)
-_PART_LABELS = (*SHARE_LABELS, RING_CONTROLLER, VNPU_DVPP, VNPU_LEVEL)
 _QUOTA = re.compile(r"[0-9]{1,9}", re.ASCII)
 _VNPU = re.compile(r"(0|[1-9][0-9]{0,3})-(vir\w+)", re.ASCII)
 _CHIPS = re.compile(r"(?:0|[1-9][0-9]{0,3})(?:,(?:0|[1-9][0-9]{0,3}))*", re.ASCII)

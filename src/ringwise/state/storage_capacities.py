@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ringwise.state.model import Requirement
+from ringwise.state.nested import discard
 from ringwise.state.node_labels import NodeLabels
 from ringwise.state.volumes import StorageCapacity
 
@@ -79,11 +80,9 @@ class ClassCapacities:
             return
         labels, values = exact
         by_value = self._by_value[labels]
-        del by_value[values][one.key]
-        if not by_value[values]:
-            del by_value[values]
-            if not by_value:
-                del self._by_value[labels]
+        discard(by_value, values, one.key)
+        if not by_value:
+            del self._by_value[labels]
 
     def is_known(self, labels: NodeLabels, size: int) -> bool:
         """Whether the nodes for this size are kept."""

@@ -99,6 +99,10 @@ class Volume:
     claim: PersistentVolumeClaim | None = None
 
 
+#: What changes of a job without a change of its pods, unless it is over: most of its status.
+_STATUS_FIELDS = ("deleting", "phase", "since", "reason", "message", "counts", "conditions", "rejections")
+
+
 @dataclass(slots=True)
 class VcJob(Namespaced):
     namespace: str
@@ -167,17 +171,8 @@ class VcJob(Namespaced):
 
     def orders_same_pods(self, other: VcJob) -> bool:
         """Whether the two differ at most in what the controller writes into the status without any effect."""
-        return self.over == other.over and self == replace(
-            other,
-            deleting=self.deleting,
-            phase=self.phase,
-            since=self.since,
-            reason=self.reason,
-            message=self.message,
-            counts=self.counts,
-            conditions=self.conditions,
-            rejections=self.rejections,
-        )
+        own = {name: getattr(self, name) for name in _STATUS_FIELDS}
+        return self.over == other.over and self == replace(other, **own)
 
 
 def claim_names(job: VcJob) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from ringwise.state.model import Pod
+from ringwise.state.nested import discard
 from ringwise.state.storage_capacities import ClassCapacities, StorageGrowth
 from ringwise.state.volumes import (
     CsiDriver,
@@ -197,12 +198,3 @@ def drop(table: dict[str, Any], name: str) -> bool:
 def keys_of(pod: Pod) -> dict[str, None]:
     """Its claims; one that several of its volumes name is one."""
     return {f"{pod.namespace}/{name}": None for name in pod.claims}
-
-
-def discard(table: dict[Any, dict[str, T]], key: Any, member: str) -> None:
-    """Remove a member of the entry with this key, and the entry if it was the last."""
-    members = table.get(key)
-    if members is not None:
-        members.pop(member, None)
-        if not members:
-            del table[key]

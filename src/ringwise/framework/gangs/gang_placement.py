@@ -21,11 +21,12 @@ from ringwise.framework.gangs.domain_placement import place_in_domains, placed_n
 from ringwise.framework.gangs.gang_count import placed_pods
 from ringwise.framework.gangs.previous_node import (
     UsedNodes,
+    node_if_it_fits,
     pods_with_previous_node_first,
     prefers_previous_node,
-    select_again,
     wait_for_previous_nodes,
 )
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.gangs.sub_group_placement import (
     cut_sub_group,
     needed_first,
@@ -384,10 +385,8 @@ def _pods_with_few_nodes_first(session: Session, pods: Sequence[Pod]) -> Sequenc
 
 def place_best_effort(session: Session, job: Job, statement: Statement) -> Reason | None:
     """Place as many pods that request nothing as find a node; why the first does not."""
-    limited = session.limited(job, pending_pods(session, job, best_effort=True))
-    if limited is not None:
-        return limited
-    return place_each(session, job, statement, pending_pods(session, job, best_effort=True))
+    pods = pending_pods(session, job, best_effort=True)
+    return session.limited(job, pods) or place_each(session, job, statement, pods)
 
 
 def place_each(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:
@@ -569,11 +568,17 @@ def _select_node(
 ) -> SelectedNode | None:
     filters = node_filters(session, job, pod)
     preferred = node_preferences(session, job, pod)
-    if prefers_previous_node(session, job, pod):
-        selected = select_again(session, job, pod, selection, hidden, filters, preferred, used)
-        if selected is not None:
-            return selected
-    return selection.choose(hidden, filters, preferred)
+    if not prefers_previous_node(session, job, pod):
+        return selection.choose(hidden, filters, preferred)
+    # Its previous node, else the best one that no rank of the job used.
+    previous = job.previous_nodes.get(ranks_of(job)[pod.uid])
+    own = None if previous is None else session.state.node_id.get(previous.node)
+    faulty = previous is not None and previous.faulty
+    selected = None if faulty else node_if_it_fits(selection, own, filters)
+    selected = selected or selection.choose(hidden, filters, preferred, used.nodes())
+    if selected is None and faulty:
+        selected = node_if_it_fits(selection, own, filters)
+    return selected or selection.choose(hidden, filters, preferred)
 
 
 def node_filters(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:

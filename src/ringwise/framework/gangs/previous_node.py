@@ -15,7 +15,6 @@ from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
-from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.reasons import WAIT_FOR_PREVIOUS_NODES
 from ringwise.framework.session import Session
 from ringwise.grammar import listed
@@ -78,32 +77,10 @@ def pods_with_previous_node_first(session: Session, job: Job, pods: Sequence[Pod
     return sorted(pods, key=last)
 
 
-def select_again(
-    session: Session,
-    job: Job,
-    pod: Pod,
-    selection: NodeSelection,
-    hidden: dict[int, Reason],
-    filters: Sequence[NodeFilter],
-    preferred: PreferredNodes | None,
-    used: UsedNodes,
-) -> SelectedNode | None:
-    """Its previous node, else the best one that no rank of the job used; None for the usual order."""
-    previous = job.previous_nodes.get(ranks_of(job)[pod.uid])
-    own = None if previous is None else session.state.node_id.get(previous.node)
-    if previous is None or not previous.faulty:
-        selected = _if_it_fits(selection, own, filters)
-        if selected is not None:
-            return selected
-    selected = selection.choose(hidden, filters, preferred, used.nodes())
-    if selected is None and previous is not None and previous.faulty:
-        return _if_it_fits(selection, own, filters)
-    return selected
-
-
-def _if_it_fits(
+def node_if_it_fits(
     selection: NodeSelection, node: int | None, filters: Sequence[NodeFilter]
 ) -> SelectedNode | None:
+    """The previous node of a pod, if the pod can have it now."""
     if node is None or not selection.fits(node) or first_reason(filters, node) is not None:
         return None
     return SelectedNode(node, selection.verdict(node)[0] or 0)

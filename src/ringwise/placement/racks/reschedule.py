@@ -190,30 +190,24 @@ class _Repair:
         """Whole blocks by the rules for new jobs, from what nothing holds."""
         if not blocks:
             return ()
-        self.with_faulty = False
-        answer = self._select_once(blocks, settled, minimum)
-        if isinstance(answer, Reason) and self.fault.faulty:
-            self.with_faulty = True
-            again = self._select_once(blocks, settled, minimum)
-            return answer if isinstance(again, Reason) else again
-        return answer
-
-    def _select_once(
-        self, blocks: Sequence[int], settled: Sequence[RackBlock], minimum: int | None
-    ) -> tuple[RackBlock, ...] | Reason:
         taken = {slot.node for block in settled for slot in block.slots} | self.held
         domain = self._domain_of(settled)
-        left = {
-            superpod: {
-                rack: self._without(taken, nodes)
-                for rack, nodes in racks.items()
-                if domain is None or domain == (superpod, self.request.system.domain_of(rack))
+        request = replace(self.request, open_blocks=tuple(sorted(blocks)), minimum=minimum)
+        answers: list[tuple[RackBlock, ...] | Reason] = []
+        attempts = (False, True) if self.fault.faulty else (False,)
+        for self.with_faulty in attempts:
+            left = {
+                superpod: {
+                    rack: self._without(taken, nodes)
+                    for rack, nodes in racks.items()
+                    if domain is None or domain == (superpod, self.request.system.domain_of(rack))
+                }
+                for superpod, racks in self.free.items()
             }
-            for superpod, racks in self.free.items()
-        }
-        return self.select_blocks(
-            left, replace(self.request, open_blocks=tuple(sorted(blocks)), minimum=minimum)
-        )
+            answers.append(self.select_blocks(left, request))
+            if not isinstance(answers[-1], Reason):
+                return answers[-1]
+        return answers[0]
 
     def _domain_of(self, settled: Sequence[RackBlock]) -> tuple[SuperPodId, int] | None:
         """The UB-memory domain that the job may not leave, once it is in one."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from ringwise.placement.rules.cards import BrokenCardsFirst, OneCard, TwoChipCards, WholeCards
-from ringwise.placement.rules.free_count import FreeCount
+from ringwise.placement.rules.cards import BrokenCardsFirst, FreeCount, OneCard, TwoChipCards, WholeCards
 from ringwise.placement.rules.protocol import OVERFULL, ChipRule, ScoreTable
 from ringwise.placement.rules.rings import Meshes, PairedRings, RingGroups
 from ringwise.topology.board import Board

@@ -9,6 +9,7 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.drafts import Draft, fill, finish
 from ringwise.placement.switches.holding import Holding, holding_of
 from ringwise.placement.switches.one_switch import (
+    Groups,
     lacking,
     largest_under_one,
     plan_padding,
@@ -17,37 +18,11 @@ from ringwise.placement.switches.one_switch import (
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
-from ringwise.records import dataclass
 
 EXCLUSIVE_PASS = "exclusive pass: all free nodes of an idle switch"
 SHARED_RULE = "shared rule: healthy shared, closest to the remainder"
 BECOMES_SHARED = "shared rule: closest to the remainder, becomes shared"
 COMMON_FALLBACK = "common job's fallback"
-
-
-@dataclass(slots=True)
-class Groups:
-    """The switches with free nodes by state, each in ConfigMap order."""
-
-    idle: list[int]
-    exclusive: list[int]
-    healthy: list[int]
-    unhealthy: list[int]
-
-    @classmethod
-    def of(cls, view: TopologyView, candidates: Sequence[int]) -> Groups:
-        groups = cls([], [], [], [])
-        for switch in candidates:
-            facts = view.switches[switch].facts
-            if facts.state is SwitchState.IDLE:
-                groups.idle.append(switch)
-            elif facts.state is SwitchState.EXCLUSIVE:
-                groups.exclusive.append(switch)
-            elif facts.healthy:
-                groups.healthy.append(switch)
-            else:
-                groups.unhealthy.append(switch)
-        return groups
 
 
 def plan_version2(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Reason:

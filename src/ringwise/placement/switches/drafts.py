@@ -38,18 +38,14 @@ def finish(view: TopologyView, drafts: Sequence[Draft], classes: PodClasses | No
     """The plan, with the state of each switch once the pods run (rule S2)."""
     shared = sum(1 for draft in drafts if draft.mark == SwitchState.SHARED)
     over_limit = shared > view.settings.shared_limit
-    if classes is None:
-        return SwitchPlan(
-            tuple(
-                entry_of(view, draft, over_limit, view.switches[draft.switch].free[: draft.count])
-                for draft in drafts
-            )
-        )
     groups = [(view.switches[draft.switch].free, draft.count) for draft in drafts]
+    chosen: list[tuple[tuple[int, ...], tuple[int, ...]]] = [(free[:count], ()) for free, count in groups]
+    if classes is not None:
+        chosen = nodes_of_groups(groups, classes)
     return SwitchPlan(
         tuple(
             entry_of(view, draft, over_limit, nodes, ranks)
-            for draft, (nodes, ranks) in zip(drafts, nodes_of_groups(groups, classes), strict=True)
+            for draft, (nodes, ranks) in zip(drafts, chosen, strict=True)
         )
     )
 

@@ -92,7 +92,7 @@ class Holding:
     def closest(self, candidates: Iterable[int]) -> int | None:
         """The first of the candidates with the fewest free nodes that holds what is left."""
         free = self.view.free
-        return min((s for s in candidates if self.holds(s)), key=lambda s: free[s], default=None)
+        return next((s for s in sorted(candidates, key=lambda s: free[s]) if self.holds(s)), None)
 
     def closest_one_or_two(self, candidates: Sequence[int], limit: int) -> tuple[int, ...] | None:
         """Rule S4: one switch, or with `limit` 2 a pair, closest to what is left, in the order of filling."""
@@ -154,10 +154,6 @@ class MatchedHolding(Holding):
         if result is None:
             result = self._masks[switch] = Counter(self._classes.masks(self.view.switches[switch].free))
         return result
-
-    def closest(self, candidates: Iterable[int]) -> int | None:
-        free = self.view.free
-        return next((s for s in sorted(candidates, key=lambda s: free[s]) if self.holds(s)), None)
 
     def closest_one_or_two(self, candidates: Sequence[int], limit: int) -> tuple[int, ...] | None:
         free = self.view.free

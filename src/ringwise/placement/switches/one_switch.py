@@ -11,26 +11,41 @@ from ringwise.placement.switches.holding import Holding, holding_of
 from ringwise.placement.switches.states import SwitchFacts, SwitchState
 from ringwise.placement.switches.view import SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 
 #: How many switches a reason names.
 _NAMED = 8
 
 
-def order_of_padding(facts: SwitchFacts) -> int:
-    """Rule S3: exclusive first, then unhealthy shared, then healthy shared, then idle."""
-    if facts.state is SwitchState.EXCLUSIVE:
-        return 0
-    if facts.state is SwitchState.SHARED:
-        return 2 if facts.healthy else 1
-    return 3
+@dataclass(slots=True)
+class Groups:
+    """The switches with free nodes by state, each in ConfigMap order."""
+
+    idle: list[int]
+    exclusive: list[int]
+    healthy: list[int]
+    unhealthy: list[int]
+
+    @classmethod
+    def of(cls, view: TopologyView, candidates: Iterable[int]) -> Groups:
+        groups = cls([], [], [], [])
+        for switch in candidates:
+            facts = view.switches[switch].facts
+            if facts.state is SwitchState.IDLE:
+                groups.idle.append(switch)
+            elif facts.state is SwitchState.EXCLUSIVE:
+                groups.exclusive.append(switch)
+            elif facts.healthy:
+                groups.healthy.append(switch)
+            else:
+                groups.unhealthy.append(switch)
+        return groups
 
 
 def padding_switch(view: TopologyView, candidates: Iterable[int], holding: Holding) -> int | None:
     """Rule S3: the closest-fitting switch of the first group that has one that fits."""
-    groups: tuple[list[int], ...] = ([], [], [], [])
-    for switch in candidates:
-        groups[order_of_padding(view.switches[switch].facts)].append(switch)
-    for group in groups:
+    groups = Groups.of(view, candidates)
+    for group in (groups.exclusive, groups.unhealthy, groups.healthy, groups.idle):
         chosen = holding.closest(group)
         if chosen is not None:
             return chosen

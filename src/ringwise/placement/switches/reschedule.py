@@ -18,10 +18,11 @@ from ringwise.placement.reasons import (
     PEERS_SWITCH_FULL,
     REPLACEMENT_LIMIT,
 )
-from ringwise.placement.switches.affinity_v2 import BECOMES_SHARED, Groups, convertible, shared_rules
+from ringwise.placement.switches.affinity_v2 import BECOMES_SHARED, convertible, shared_rules
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.drafts import Draft, entry_of, fill
 from ringwise.placement.switches.holding import Holding, holding_of
+from ringwise.placement.switches.one_switch import Groups
 from ringwise.placement.switches.planning import plan, refusal_of_topology, with_problems
 from ringwise.placement.switches.positions import PodPosition, RanksBySwitch
 from ringwise.placement.switches.reschedule_rows import reschedule_rows

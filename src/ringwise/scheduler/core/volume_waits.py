@@ -28,7 +28,8 @@ from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
-from ringwise.state.volume_table import discard, keys_of
+from ringwise.state.nested import discard
+from ringwise.state.volume_table import keys_of
 from ringwise.state.volumes import LOST, PersistentVolumeClaim
 from ringwise.wellknown import PREDICATE_TIME
 
