@@ -73,18 +73,6 @@ def _members(job: Job) -> Iterator[Pod]:
 class GangCount:
     """What a job has with some of its pods: `add` and `remove` keep the numbers."""
 
-    __slots__ = (
-        "_group_of",
-        "_groups",
-        "_have",
-        "_job",
-        "_tasks",
-        "pods",
-        "short_policies",
-        "short_tasks",
-        "spare_groups",
-    )
-
     def __init__(self, job: Job, pods: Collection[Pod]) -> None:
         self._job = job
         self.pods = len(pods)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
-from ringwise.placement.matching import PodClasses
 from ringwise.placement.node_groups import PickGroup, assign_in_groups, first_matching
 from ringwise.placement.reasons import (
     PEERS_OUTSIDE,
@@ -25,7 +24,7 @@ from ringwise.placement.switches.holding import Holding, holding_of
 from ringwise.placement.switches.one_switch import Groups
 from ringwise.placement.switches.planning import plan, refusal_of_topology, with_problems
 from ringwise.placement.switches.positions import PodPosition, RanksBySwitch
-from ringwise.placement.switches.reschedule_rows import reschedule_rows
+from ringwise.placement.switches.reschedule_rows import Replacement, reschedule_rows
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
@@ -59,12 +58,13 @@ def reschedule(
         if isinstance(fresh, Reason) or request.classes is not None:
             return fresh
         return _with_ranks(fresh, ranks)
+    lost = Replacement(view, request, survivors, failed)
     if stays_under_one(view, request, survivors):
-        answer = _under_peers(view, request, survivors, failed)
+        answer = _under_peers(lost)
     elif view.settings.version == "2.0":
-        answer = _version2(view, request, survivors, failed)
+        answer = _version2(lost)
     else:
-        answer = reschedule_rows(view, request, survivors, failed)
+        answer = reschedule_rows(lost)
     return with_problems(view, answer)
 
 
@@ -88,17 +88,13 @@ def _with_ranks(fresh: SwitchPlan, ranks: Sequence[int]) -> SwitchPlan:
     return SwitchPlan(tuple(entries))
 
 
-def _under_peers(
-    view: TopologyView,
-    request: SwitchRequest,
-    survivors: Sequence[PodPosition],
-    failed: Sequence[PodPosition],
-) -> SwitchPlan | Reason:
+def _under_peers(lost: Replacement) -> SwitchPlan | Reason:
+    view, survivors, failed = lost.view, lost.survivors, lost.failed
     switches = sorted({pod.switch for pod in survivors if pod.switch is not None})
     if len(switches) != 1:
         return PEERS_OUTSIDE(failed=len(failed), survivors=len(survivors), switches=len(switches))
     peers = switches[0]
-    held = holding_of(view, replace(request, pods=len(failed))).gain(switches)
+    held = holding_of(view, replace(lost.request, pods=len(failed))).gain(switches)
     if held < len(failed):
         return PEERS_SWITCH_FULL(
             failed=len(failed),
@@ -107,7 +103,7 @@ def _under_peers(
             missing=len(failed) - held,
         )
     drafts = [Draft(peers, len(failed), 0, PEERS_SWITCH)]
-    return _entries(view, drafts, survivors, failed, False, request.classes)
+    return _entries(lost, drafts, over_limit=False)
 
 
 @dataclass(slots=True)
@@ -151,12 +147,8 @@ class OwnSwitches:
         return self.exclusive | self.unmarked | self.shared | self.left_shared
 
 
-def _version2(
-    view: TopologyView,
-    request: SwitchRequest,
-    survivors: Sequence[PodPosition],
-    failed: Sequence[PodPosition],
-) -> SwitchPlan | Reason:
+def _version2(lost: Replacement) -> SwitchPlan | Reason:
+    view, request, survivors, failed = lost.view, lost.request, lost.survivors, lost.failed
     own = OwnSwitches.of(view, survivors, failed)
     limit = view.settings.shared_limit
     model = request.job_class is SwitchClass.FOUNDATION_MODEL
@@ -186,7 +178,7 @@ def _version2(
             return _over_limit(holding, groups, own, used, len(failed))
         drafts.extend(more)
         used.update(draft.switch for draft in more)
-    return _entries(view, drafts, survivors, failed, len(used) > limit, request.classes)
+    return _entries(lost, drafts, over_limit=len(used) > limit)
 
 
 def _nearest_first(group: Iterable[int], near: RanksBySwitch, failed: Sequence[PodPosition]) -> list[int]:
@@ -205,20 +197,14 @@ def _unused(holding: Holding, groups: Groups, quota: int) -> list[Draft] | None:
     return None if pair is None else fill(holding, pair, SwitchState.SHARED, BECOMES_SHARED)
 
 
-def _entries(
-    view: TopologyView,
-    drafts: Sequence[Draft],
-    survivors: Sequence[PodPosition],
-    failed: Sequence[PodPosition],
-    over_limit: bool,
-    classes: PodClasses | None,
-) -> SwitchPlan:
+def _entries(lost: Replacement, drafts: Sequence[Draft], *, over_limit: bool) -> SwitchPlan:
     """Each switch takes the failed ranks that are nearest to the pods it already holds.
 
     Where pods differ, it takes the nearest from which the other switches can be completed (S13).
     """
-    near = RanksBySwitch(survivors)
-    waiting = list(failed)
+    view, classes = lost.view, lost.request.classes
+    near = RanksBySwitch(lost.survivors)
+    waiting = list(lost.failed)
     entries: list[PlanEntry] = []
     for number, draft in enumerate(drafts):
         distance = {pod.rank: near.distance(draft.switch, pod) for pod in waiting}

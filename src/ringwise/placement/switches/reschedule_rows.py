@@ -21,22 +21,29 @@ from ringwise.placement.switches.drafts import Draft, entry_of
 from ringwise.placement.switches.positions import PodPosition, RanksBySwitch
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 
 SAME_LEAF = "after a fault: the leaf of its row"
 SAME_POSITION = "after a fault: the missing position of its logical switch"
 LEFTOVER = "after a fault: common job's leftover"
 
 
-def reschedule_rows(
-    view: TopologyView,
-    request: SwitchRequest,
-    survivors: Sequence[PodPosition],
-    failed: Sequence[PodPosition],
-) -> SwitchPlan | Reason:
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Pods of a job that failed, by rank, and those that stay. `request` is the whole job."""
+
+    view: TopologyView
+    request: SwitchRequest
+    survivors: Sequence[PodPosition]
+    failed: Sequence[PodPosition]
+
+
+def reschedule_rows(lost_pods: Replacement) -> SwitchPlan | Reason:
+    view, request, failed = lost_pods.view, lost_pods.request, lost_pods.failed
     width = view.nodes_per_switch
     free = [node for switch in view.with_free() for node in free_nodes(view, switch)]
-    placed = [pod for pod in survivors if pod.switch is not None]
-    own = {pod.switch for pod in (*survivors, *failed) if pod.switch is not None}
+    placed = [pod for pod in lost_pods.survivors if pod.switch is not None]
+    own = {pod.switch for pod in (*lost_pods.survivors, *failed) if pod.switch is not None}
     near = RanksBySwitch(placed)
     entries: list[PlanEntry] = []
     for number, lost in enumerate(failed):
