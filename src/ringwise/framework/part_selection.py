@@ -99,7 +99,7 @@ class PartSelection(NodeSelection):
             scope = pods_to_place(state, self._job)
         nodes = state.nodes_in_mode[self._request.mode]
         changed = state.node_changes.since(self._position) if self._position >= 0 else None
-        if changed is None or scope != self._scope or len(self.view_groups()) != len(state.names):
+        if changed is None or scope != self._scope or len(self.view._group_of) != len(state.names):
             state.settle()
             self._scope = scope
             self._fits.clear()
@@ -112,9 +112,6 @@ class PartSelection(NodeSelection):
             else:
                 self.view.drop(number)
         self._position = state.node_changes.end
-
-    def view_groups(self) -> list[Any]:
-        return self.view._group_of
 
     def _put(self, number: int) -> None:
         shape = self.state.shape_of(number)

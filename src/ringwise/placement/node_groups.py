@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 
 from ringwise.placement.matching import PodClasses, Spend, first_class, uncounted, useful_nodes
 from ringwise.records import dataclass
@@ -76,21 +77,19 @@ def useful_matched_nodes(
     return matched_nodes(classes, ranks, nodes)
 
 
+@dataclass(slots=True, eq=False)
 class _Slot:
     """Nodes of one group with the same mask."""
 
-    __slots__ = ("fixed", "group", "mask", "number", "owners", "places", "used")
-
-    def __init__(self, number: int, group: int, mask: int) -> None:
-        self.number = number
-        self.group = group
-        self.mask = mask
-        #: Positions of its nodes in pick order; the first ones are given for good.
-        self.places: list[int] = []
-        self.fixed = 0
-        #: How many of the others have a pod now, and of which classes.
-        self.used = 0
-        self.owners = 0
+    number: int
+    group: int
+    mask: int
+    #: Positions of its nodes in pick order; the first ones are given for good.
+    places: list[int] = field(default_factory=list)
+    fixed: int = 0
+    #: How many of the others have a pod now, and of which classes.
+    used: int = 0
+    owners: int = 0
 
     @property
     def spare(self) -> int:

@@ -68,29 +68,25 @@ class Group:
         self.nodes: int | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Bucket:
     """All groups of one signature."""
 
-    __slots__ = ("groups", "number", "signature")
-
-    def __init__(self, number: int, signature: Hashable) -> None:
-        self.number = number
-        self.signature = signature
-        self.groups: dict[int, Group] = {}
+    number: int
+    signature: Hashable
+    groups: dict[int, Group] = field(default_factory=dict)
 
 
+@dataclass(slots=True, eq=False)
 class RequestOrder:
     """For one request size: the score levels in order, and which of them hold nodes."""
 
-    __slots__ = ("counts", "level_of", "levels", "occupied", "scores")
-
-    def __init__(self) -> None:
-        self.scores: list[int] = []
-        self.levels: list[list[Bucket]] = []
-        self.level_of: list[int] = []
-        #: Buckets that hold nodes, by level, and the levels where that is not zero, as bits.
-        self.counts: list[int] = []
-        self.occupied = 0
+    scores: list[int] = field(default_factory=list)
+    levels: list[list[Bucket]] = field(default_factory=list)
+    level_of: list[int] = field(default_factory=list)
+    #: Buckets that hold nodes, by level, and the levels where that is not zero, as bits.
+    counts: list[int] = field(default_factory=list)
+    occupied: int = 0
 
     def occupy(self, level: int) -> None:
         self.counts[level] += 1

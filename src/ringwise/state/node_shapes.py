@@ -16,7 +16,7 @@ itself can tell whether a request fits; `ShapeTable.is_for_nodes` says which req
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from itertools import count
 
@@ -71,20 +71,18 @@ class NodeShape:
         return self.number
 
 
+@dataclass(slots=True, eq=False)
 class ShapeTable:
     """Interns node classes and node shapes."""
 
-    __slots__ = ("_classes", "_for_nodes", "_numbers", "_shapes", "watched")
-
-    def __init__(self) -> None:
-        self._classes: dict[ClassKey, NodeClass] = {}
-        self._shapes: dict[tuple[object, ...], NodeShape] = {}
-        # Never used twice, also after `clear`: views identify shapes by their numbers.
-        self._numbers = count()
-        #: Resource and steps of the requests that fit on some nodes of a shape only.
-        self._for_nodes: set[tuple[str, int]] = set()
-        #: Label keys that belong to classes.
-        self.watched: frozenset[str] = frozenset()
+    _classes: dict[ClassKey, NodeClass] = field(default_factory=dict)
+    _shapes: dict[tuple[object, ...], NodeShape] = field(default_factory=dict)
+    # Never used twice, also after `clear`: views identify shapes by their numbers.
+    _numbers: Iterator[int] = field(default_factory=count)
+    #: Resource and steps of the requests that fit on some nodes of a shape only.
+    _for_nodes: set[tuple[str, int]] = field(default_factory=set)
+    #: Label keys that belong to classes.
+    watched: frozenset[str] = frozenset()
 
     def sweep(self, used: Iterable[NodeShape | None]) -> None:
         """Forget the classes and shapes that no node has."""

@@ -153,7 +153,7 @@ def _path_problems(queue: Queue, queues: Mapping[str, Queue]) -> dict[str, str]:
             f"{counted(steps, 'step')} and that {counted(numbers, 'weight')}; each step needs one weight"
         }
     for number in numbers:
-        if not _is_weight(number):
+        if not _is_number(number) or float(number) <= 0:
             return {
                 "path weight": f"a weight in the {HIERARCHY_WEIGHTS} "
                 f"{'must be larger than 0' if _is_number(number) else 'is invalid number'}: each weight must "
@@ -168,10 +168,6 @@ def _path_problems(queue: Queue, queues: Mapping[str, Queue]) -> dict[str, str]:
                 "queues"
             }
     return {}
-
-
-def _is_weight(text: str) -> bool:
-    return _is_number(text) and float(text) > 0
 
 
 def _is_number(text: str) -> bool:

@@ -305,13 +305,11 @@ class VictimSearch:
             finally:
                 self._domain = None
             if plan is not None:
-                price = (self._breaks_gangs(plan.victims), self._price([plan.victims]))
+                breaks_gangs = len(self._spare.pick(plan.victims)) < len(plan.victims)
+                price = (breaks_gangs, self._price([plan.victims]))
                 if best is None or price < best[0]:
                     best = (price, plan)
         return None if best is None else best[1]
-
-    def _breaks_gangs(self, victims: Sequence[JobPod]) -> bool:
-        return len(self._spare.pick(victims)) < len(victims)
 
     def _in_passes(self) -> EvictionPlan | None:
         for kind in self._passes():
@@ -319,12 +317,11 @@ class VictimSearch:
                 # The plugins excluded no pod: the pass before has tried all of them.
                 return None
             plan = self._one_pod(kind) if len(self._pods) == 1 else self._gang(kind)
-            if plan is not None and (kind is not _Groups.JOB_BY_JOB or self._all_allowed(plan.victims)):
+            if plan is None:
+                continue
+            if kind is not _Groups.JOB_BY_JOB or len(self._allowed(plan.victims)) == len(plan.victims):
                 return plan
         return None
-
-    def _all_allowed(self, victims: Sequence[JobPod]) -> bool:
-        return len(self._allowed(victims)) == len(victims)
 
     def _passes(self) -> tuple[_Groups, ...]:
         bundles = self._choice.bundles

@@ -6,7 +6,7 @@ is short, then others until the gang is complete. Pods that no policy is about a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 
@@ -76,7 +76,7 @@ class SubGroupState:
 class Tally:
     """What the gang of a job still lacks."""
 
-    def __init__(self, job: Job, units: Sequence[SubGroupState]) -> None:
+    def __init__(self, job: Job, units: Sequence[SubGroupState], started: Iterable[Pod]) -> None:
         self._started = sum(unit.have for unit in units)
         self._needed = job.min_available
         self._groups: dict[int, list[int]] = {}
@@ -86,8 +86,6 @@ class Tally:
             if unit.complete and unit.group.policy is not None:
                 self._groups[unit.group.position][0] += 1
         self._tasks: dict[str, int] = {}
-
-    def count_tasks(self, job: Job, started: Iterator[Pod]) -> None:
         if task_minimums_count(job):
             self._tasks = dict(job.min_per_task)
             for pod in started:
@@ -196,9 +194,7 @@ class _Plan:
 
     def fresh(self, units: Sequence[SubGroupState]) -> tuple[list[SubGroupState], Tally]:
         units = [unit.again() for unit in units]
-        tally = Tally(self._job, units)
-        tally.count_tasks(self._job, iter(self._started))
-        return units, tally
+        return units, Tally(self._job, units, self._started)
 
 
 def _tightness(unit: SubGroupState) -> tuple[bool, int, int, int]:

@@ -101,7 +101,7 @@ def reschedule(
     placed: list[Block] = []
     broken: list[PreviousBlock] = []
     for block in old:
-        if pool.is_intact(block):
+        if not pool.lost_positions(block):
             placed.append(_placed(block, block.nodes, Origin.KEPT))
         else:
             broken.append(block)
@@ -137,7 +137,12 @@ def reschedule(
         else:
             return _rescheduled(placed, some, old)
     if isinstance(moved, Reason):
-        return _without_soft_fix(moved) if request.soft and not may_split else moved
+        if not request.soft or may_split:
+            return moved
+        # The job is already soft, but its running pods keep their ranks, so its blocks cannot be split now.
+        return moved.with_fixes(()).with_hints(
+            ["a soft job is split only when all its pods are scheduled again"]
+        )
     return _rescheduled(placed, moved, () if may_split else old)
 
 
@@ -201,9 +206,6 @@ class _NodePool:
 
     def healthy_previous_nodes(self) -> set[NodeId]:
         return self.used_before - self.running - self.faulty
-
-    def is_intact(self, block: PreviousBlock) -> bool:
-        return not self.lost_positions(block)
 
     def lost_positions(self, block: PreviousBlock) -> int:
         return len(block.nodes) - len(self.intact_nodes(block))
@@ -340,10 +342,3 @@ def _move(
     if reason is not None and sum(block.size for block in moved) < (least or 0):
         return reason
     return moved
-
-
-def _without_soft_fix(reason: Reason) -> Reason:
-    """The job is already soft, but its running pods keep their ranks, so its blocks cannot be split now."""
-    return reason.with_fixes(()).with_hints(
-        ["a soft job is split only when all its pods are scheduled again"]
-    )
