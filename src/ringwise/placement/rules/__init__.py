@@ -1,4 +1,4 @@
-"""Chip rules (N1, N3, N4, N5): one small file for each family of boards, and their registry."""
+"""Chip rules (N1, N3, N4, N5): one small class for each family of boards, and their registry."""
 
 from __future__ import annotations
 

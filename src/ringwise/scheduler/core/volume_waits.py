@@ -499,10 +499,9 @@ class VolumeWaits(Component):
         self._note_batches(key)
         claims = {claim for batch in left for claim in batch.claims}
         nodes = {bind.node for batch in left for bind in batch.binds.values()}
+        for claim in {claim for batch in batches for claim in batch.claims} - claims:
+            discard(self._by_claim, claim, key)
         for batch in batches:
-            for claim in batch.claims:
-                if claim not in claims:
-                    discard(self._by_claim, claim, key)
             for uid, bind in batch.binds.items():
                 self._job_of.pop(uid, None)
                 if bind.node not in nodes:
