@@ -45,6 +45,10 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         ("nodes node-1 -o name", "node-1\n"),
         ("get jobs --user alice", "no job has user alice (annotation ringwise.io/user, or the label of"),
         ("delete job/tune", "job lab/tune deleted\n"),
+        ("scontrol show job train", "job lab/train (vcjob)\n"),
+        ("cordon no/node-1 nodes/node-2", "node node-1 cordoned\nnode node-2 cordoned\n"),
+        ("uncordon node-1 node-2", "node node-1 uncordoned\n"),
+        ("top nodes -o name", "node-0\nnode-1\n"),
     ],
 )
 def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> None:
@@ -55,8 +59,14 @@ def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> 
     ("typed", "said"),
     [
         ("hold train", "No such command 'hold': use 'ringwise suspend JOB'"),
-        ("scancel train", "No such command 'scancel': use 'ringwise delete job JOB'"),
-        ("get events", "unknown kind \"events\": use 'ringwise events JOB'"),
+        ("get events", "the name of one job is required: ringwise events JOB; ringwise get jobs lists them"),
+        ("sacct", "the name of one job is required: ringwise history JOB; ringwise get jobs lists them"),
+        ("why train -j tune", "the name of one job is required: ringwise why JOB;"),
+        (
+            "patch queue default",
+            "No such command 'patch': change the manifest, then use 'ringwise submit FILE'",
+        ),
+        ("kill train", "No such command 'kill': use 'ringwise delete job JOB'"),
         (
             "get nodez",
             'unknown kind "nodez"; did you mean "node"?; kinds are jobs (vcjobs, vcjob, vj), nodes (no),',
@@ -68,12 +78,10 @@ def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> 
         ("get nodes --start", "--start requires jobs; it cannot be combined with nodes"),
         ("get jobs -t PENDING", "No such option '-t': use --state"),
         ("drain node-1 --dry-run=all", "Option '--dry-run' does not take a value"),
-        ("history -j train", "No such option '-j': the job is an argument: history JOB"),
         ("reserve --queue default --duration 2h", "nodes, or a number of nodes, are required"),
         ("reserve 1 --queue default --for default --to +2h", "one of --for and --queue is required"),
         ("reserve 1 --queue default", "one of --to and --duration is required"),
         ("logs train", "No such command 'logs': use 'ringwise events JOB'"),
-        ("get history", "unknown kind \"history\": use 'ringwise history JOB'"),
         (
             "get pods --field-selector spec.host=node-1",
             'pods: unknown field "spec.host"; must be one of metadata.name, metadata.namespace, '
@@ -90,6 +98,13 @@ def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> 
 )
 def test_what_it_does_not_take_names_what_does_the_same(typed: str, said: str, terminal: Terminal) -> None:
     assert said in terminal.refused(typed)
+
+
+@pytest.mark.parametrize("command", ["why", "events", "history", "get events", "sacct", "sprio"])
+@pytest.mark.parametrize("job", ["job/train", "vj/lab/train", "-j train", "-j job/train", "--for job/train"])
+def test_jobs_are_named_in_the_ways_of_kubectl_and_slurm(command: str, job: str, terminal: Terminal) -> None:
+    name = ALIASES.get(command, command)
+    assert terminal.json(f"{command} {job}") == terminal.json(f"{name} lab/train")
 
 
 @pytest.mark.parametrize(
@@ -112,6 +127,13 @@ def test_field_selector_of_cordoned_nodes(terminal: Terminal) -> None:
         assert terminal.ok("get nodes --field-selector spec.unschedulable=true -o name") == "node-3\n"
     finally:
         terminal.ok("uncordon node-3")
+
+
+@pytest.mark.parametrize("command", ["apply -f", "create -f", "sbatch", "apply --dry-run=server -f"])
+def test_files_are_submitted(command: str, terminal: Terminal) -> None:
+    assert "lab/again: " in terminal.ok(f"{command} -", job("again"))
+    submitted = "" if "dry-run" in command else "job lab/again deleted\n"
+    assert terminal.ok("scancel job/again --ignore-not-found") in (submitted, "there is nothing to delete\n")
 
 
 def test_start_lists_pending_jobs_by_their_expected_start(tmp_path: Path) -> None:
@@ -151,7 +173,7 @@ def test_reports_of_days(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "instead"),
-    [("apply -f x", "kubectl create -f FILE"), ("hold x", "kubectl ringwise suspend JOB")],
+    [("patch x", "kubectl patch"), ("hold x", "kubectl ringwise suspend JOB")],
 )
 def test_a_plugin_names_what_a_cluster_has(typed: str, instead: str) -> None:
     ran = CliRunner().invoke(plugin, typed.split(), prog_name="kubectl-ringwise")
@@ -164,7 +186,8 @@ def test_every_hint_names_a_command_that_exists_for_a_word_that_does_not() -> No
     assert {text.split()[0] for text in instead} <= {*cli.entries}
     assert not {*ALIASES, *COMMANDS} & {*cli.entries}
     assert not {*ALIASES} & {*COMMANDS}
-    assert not any(cli.entries[text.split()[0]].changes for text in ALIASES.values())
+    changing = {text for text in ALIASES.values() if cli.entries[text.split()[0]].changes}
+    assert changing == {"submit", "delete job"}
     assert not {*KINDS} & {*BY_WORD}
     for command, hints in OPTIONS.items():
         found = cli.get_command(cli.make_context("ringwise", ["version"]), command)

@@ -92,10 +92,12 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if not self.path and args[0] not in self.entries:
+        if not self.path:
             from ringwise.cli.habits import ALIASES
 
-            args = [*ALIASES.get(args[0], args[0]).split(" "), *args[1:]]
+            count = 2 if " ".join(args[:2]) in ALIASES else 1
+            typed = " ".join(args[:count])
+            args = [*ALIASES.get(typed, typed).split(" "), *args[count:]]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

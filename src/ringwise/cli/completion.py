@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 else:
     # Older versions of click have no type argument here.
     _Text = click.ParamType
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 SHELLS = ("bash", "zsh", "fish")
 #: Seconds. Whoever presses the tab key does not wait longer.
@@ -31,13 +33,19 @@ def completion_command(shell: str) -> None:
 
 
 class LabName(_Text):
-    """The name of an object of the running lab. Completed, never checked: the lab does that."""
+    """The name of an object of the running lab, or KIND/NAME. Completed, never checked: the lab does that."""
 
     name = "text"
 
     def __init__(self, kind: str | None = None) -> None:
         #: None: the kind is the argument before it.
         self._kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from ringwise.views.kinds import BY_WORD
+
+        word, _, name = str(value).partition("/")
+        return name if self._kind and name and word in BY_WORD[self._kind].words else str(value)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -50,6 +58,45 @@ class LabName(_Text):
         short = [] if "/" in incomplete else [name.rpartition("/")[2] for name in names]
         words = dict.fromkeys([*short, *names])
         return [CompletionItem(name) for name in words if name.startswith(incomplete)]
+
+
+#: Key of the context: the job that an option names.
+_JOB = "ringwise.job"
+
+
+def _keep_job(ctx: click.Context, _option: click.Parameter, job: str | None) -> None:
+    ctx.meta[_JOB] = job
+
+
+def _one_job(ctx: click.Context, _argument: click.Parameter, job: str | None) -> str:
+    from ringwise.cli.commands import program_of
+
+    if (job is None) == (ctx.meta[_JOB] is None):
+        program = program_of(ctx)
+        raise click.UsageError(
+            f"the name of one job is required: {program} {ctx.info_name} JOB; {program} get jobs lists them"
+        )
+    return str(job or ctx.meta[_JOB])
+
+
+def job_argument(command: Command) -> Command:
+    """A job as an argument or, as users of Slurm and of `kubectl events` type it, as an option."""
+    name = LabName("job")
+    command = click.argument("job", type=name, required=False, metavar="[NAMESPACE/]JOB", callback=_one_job)(
+        command
+    )
+    return click.option(
+        "job_option",
+        "-j",
+        "--job",
+        "--for",
+        type=name,
+        help="Same as JOB.",
+        callback=_keep_job,
+        # It is read before the argument.
+        is_eager=True,
+        expose_value=False,
+    )(command)
 
 
 class CompletedName(_Text):

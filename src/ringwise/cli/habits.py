@@ -4,46 +4,54 @@ from __future__ import annotations
 
 import click
 
-#: Commands that only read -> what is run for them.
+#: A word, or two -> the command that is run.
 ALIASES = {
+    "apply": "submit",
+    "cancel": "delete job",
+    "create": "submit",
+    "get event": "events",
+    "get events": "events",
+    "get history": "history",
     "jobs": "get jobs",
     "nodes": "get nodes",
     "pods": "get pods",
     "queues": "get queues",
+    "sacct": "history",
+    "sbatch": "submit",
+    "scancel": "delete job",
+    "scontrol show": "describe",
     "sinfo": "get nodes",
+    "sprio": "why",
     "squeue": "get jobs",
     "sreport": "report",
     "sshare": "get queues",
+    "top node": "get nodes",
+    "top nodes": "get nodes",
+    "top pod": "get pods",
+    "top pods": "get pods",
 }
 #: Other commands -> the command that does the same.
 COMMANDS = {
-    "apply": "submit FILE",
-    "cancel": "delete job JOB",
-    "create": "submit FILE",
+    "api-resources": "get --help",
+    "exec": "describe pod POD",
     "explain": "schema",
     "hold": "suspend JOB",
+    "kill": "delete job JOB",
     "logs": "events JOB",
     "release": "resume JOB",
-    "sacct": "history JOB",
-    "sbatch": "submit FILE",
-    "scancel": "delete job JOB",
+    "sacctmgr": "limits",
     "scontrol": "describe KIND NAME",
-    "sprio": "why JOB",
     "srun": "submit FILE",
     "wait": "submit FILE --wait",
 }
-#: A cluster has kubectl for these.
-_OF_KUBECTL = {
-    "delete job JOB": "kubectl delete vcjob JOB",
-    "events JOB": "kubectl logs POD",
-    "submit FILE": "kubectl create -f FILE",
-}
+#: Commands that change an object: a lab takes the changed manifest.
+CHANGES = ("annotate", "edit", "label", "patch", "replace", "scale", "set")
+#: Commands that only kubectl has for a cluster.
+_OF_KUBECTL = (*CHANGES, "api-resources", "exec", "logs", "wait")
 #: What `get` does not list -> the command that does.
 KINDS = {
     "all": "get jobs",
-    "events": "events JOB",
     "faults": "fault list",
-    "history": "history JOB",
     "limits": "limits",
     "partitions": "get queues",
     "podgroups": "get jobs",
@@ -64,7 +72,6 @@ OPTIONS = {
         "-p": "use --queue",
         "-t": "use --state",
     },
-    "history": {"-j": "the job is an argument: history JOB"},
     "reserve": {"--user": "use --for"},
     "top": {"--sort-by": "use get nodes --sort-by"},
 }
@@ -72,11 +79,11 @@ OPTIONS = {
 
 def command_hint(name: str, program: str) -> str:
     """Return the end of the sentence that there is no such command."""
-    if name not in COMMANDS:
-        return ""
-    instead = COMMANDS[name]
-    on_cluster = program != "ringwise" and _OF_KUBECTL.get(instead)
-    return f": use '{on_cluster or f'{program} {instead}'}'"
+    if name in _OF_KUBECTL and program != "ringwise":
+        return f": use 'kubectl {name}'"
+    if name in CHANGES:
+        return f": change the manifest, then use '{program} submit FILE'"
+    return f": use '{program} {COMMANDS[name]}'" if name in COMMANDS else ""
 
 
 def option_hint(error: click.NoSuchOption) -> str | None:

@@ -283,7 +283,7 @@ def _cordon(action: str, nodes: tuple[str, ...], output: str, options: dict[str,
     from ringwise.apps.lab.requests import NodeRequest
 
     target = change_target(options)
-    for number, node in enumerate(name.removeprefix("node/") for name in nodes):
+    for number, node in enumerate(nodes):
         document = target.change(action, NodeRequest(node))
         if number and output == "yaml":
             click.echo("---")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.completion import LabName
+from ringwise.cli.completion import job_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.output import complain, exit_code_option, output_option, spinner, stop, with_options
 from ringwise.cli.query.queries import ask, namespace_of, show, source_options
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("why")
-@click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB")
+@job_argument
 @click.option(
     "--history",
     is_flag=True,
@@ -59,7 +59,7 @@ def why_command(
 
 _history_options = with_options(
     (
-        click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB"),
+        job_argument,
         click.option(
             "--journal",
             "journals",
