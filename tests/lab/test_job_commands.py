@@ -31,3 +31,14 @@ def test_a_command_without_effect_is_not_said_to_be_carried_out(tmp_path: Path) 
         assert "AbortJob lab/runs has no effect: the job is Aborted" in again
         resumed = terminal.ok("submit -", command_object("ResumeJob", "runs"))
         assert "ResumeJob lab/runs carried out" in resumed
+
+
+def test_the_pods_of_a_deleted_vcjob_are_listed_under_its_name_until_they_are_gone(tmp_path: Path) -> None:
+    with running(tmp_path):
+        terminal = Terminal(tmp_path)
+        terminal.submit(job("train", 2, 8))
+        terminal.ok("advance 1m")
+        terminal.ok("delete job train")
+        assert [one["name"] for one in terminal.json("get jobs")["jobs"]] == ["train"]
+        terminal.ok("advance 5m")
+        assert terminal.json("get jobs")["jobs"] == []

@@ -5,13 +5,16 @@ After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/lab/test_job_history
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ringwise.durations import SECOND
+from ringwise.manifests.text.quantities import nanoseconds
 from tests.golden_files import same_as_golden
-from tests.lab.rig import Terminal, job, nodes, with_copies
+from tests.lab.rig import Terminal, job, nodes, running, with_copies
 
 START = 1_768_032_000 * SECOND
 
@@ -182,3 +185,16 @@ def test_a_run_and_a_start_of_the_report_last_while_a_pod_is_left(tmp_path: Path
         (row,) = terminal.json("report --group-by job")["rows"]
     assert [run["state"] for run in runs] == ["Suspended", "Running"]
     assert row["starts"] == len(runs)
+
+
+def test_what_lasts_is_counted_until_now_and_not_until_the_last_turn(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, replace(nodes(2), speed=1000.0)) as server:
+        terminal.submit(job("train", 1, 8))
+        terminal.submit(job("waits", 3, 8))
+        time.sleep(1)
+        before = server.live.now
+        history = terminal.json("events waits")
+        runs = terminal.json("history train")
+    assert history["pending_seconds"] >= (before - history["entries"][0]["nanoseconds"]) / SECOND
+    assert nanoseconds(runs["until"]) >= before // SECOND * SECOND

@@ -128,10 +128,22 @@ def test_what_is_told_of_it(terminal: Terminal) -> None:
     story = terminal.json("why train --history")
     told = [(entry["kind"], entry["message"]) for entry in story["entries"]]
     assert ("suspended", "Aborted: CommandIssued: AbortJob was requested by anna: lunch") in told
-    again = "all its pods are created again: CommandIssued: ResumeJob was requested by bert"
+    again = "its pods are created again when it is admitted: CommandIssued: ResumeJob was requested by bert"
     assert ("restart", again) in told
     # The time for which it was suspended is not a time for which it waited.
     assert terminal.ok("why train --history").startswith("lab/train: pending for 0s")
+
+
+def test_top_and_the_events_say_since_when_a_resumed_job_is_pending(terminal: Terminal) -> None:
+    terminal.submit(job("train", 1, 8))
+    terminal.ok("advance 5m")
+    suspended(terminal)
+    terminal.submit(job("other", 4, 8))
+    terminal.ok("advance 5m")
+    terminal.ok("resume train")
+    terminal.ok("advance 2m")
+    assert "lab/train is pending for 2m:" in terminal.ok("top --once")
+    assert terminal.ok("events train").startswith("lab/train: pending for 2m, pending now")
 
 
 def test_priority_changes_in_place(terminal: Terminal) -> None:

@@ -93,6 +93,8 @@ class ClusterObjects:
 #: The phase of a job that has its nodes and does not run yet.
 STARTING = "Starting"
 _ACTIVE_PHASES = frozenset({"Pending", "Inqueue", "Running"})
+#: Phases of a vcjob that is pending since they began.
+_NOT_RUNNING = frozenset({"Pending", "Restarting"})
 #: Reasons that only another cluster or another job can fix, beside those of a job that is wrong in itself.
 _NEVER = frozenset({"cluster-too-small"})
 #: Characters of a reason in the row of a job; `reason` of its document, and `why`, have all of it.
@@ -175,6 +177,14 @@ class JobView:
         return state
 
     @property
+    def pending_since(self) -> int:
+        """When it became pending: with its vcjob, else with the oldest of its pods that have no node."""
+        if self.vcjob is not None and self.vcjob.phase in _NOT_RUNNING and self.vcjob.since:
+            return self.vcjob.since
+        times = (pod.created for pod in self.pods if pod.node is None and pod.live and not pod.deleting)
+        return min(times, default=self.created) or self.created
+
+    @property
     def shown_phase(self) -> str:
         """The phase of its object, except that jobs that have their nodes differ from those that wait.
 
@@ -248,6 +258,7 @@ class JobView:
             **self.row(None if reason is None else lambda _: shortened(reason["message"])),
             "min_available": self.needed,
             "scheduled": self.placed,
+            "pending_since": self.pending_since if self.outcome == "pending" else None,
             "nodes": list(dict.fromkeys(pod.node for pod in self.pods if pod.node is not None)),
             "reason": reason,
             "board_reason": self.board,
@@ -477,9 +488,10 @@ def _of_missing_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) 
 def pods_view(view: SchedulerView, kind: str, pods: list[Pod], job: Job | None) -> JobView:
     """A pod on its own, or the pods of a PodGroup that does not exist."""
     first = pods[0]
+    of_vcjob = first.owner if first.owner is not None and first.owner.is_vcjob else None
     return JobView(
         first.namespace,
-        first.name if kind == "Pod" else first.group or "",
+        first.name if kind == "Pod" else of_vcjob.name if of_vcjob else first.group or "",
         kind,
         "default" if job is None else job.queue,
         job.priority if job is not None else first.priority if kind == "Pod" else 0,

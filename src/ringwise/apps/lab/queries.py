@@ -89,7 +89,7 @@ class LabAnswers(ClusterAnswers):
             raise UnknownNameError("this lab does not write a journal (--journal-size 0)")
         journals = [path for path in (folder.older_journal, folder.journal) if path.exists()]
         recorded = history_of(qualified(job, namespace), journals)
-        return history_document(recorded.history, recorded.until, recorded.notes)
+        return history_document(recorded.history, self.now, recorded.notes)
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         """Raises AlreadyThereError."""

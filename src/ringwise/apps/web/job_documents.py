@@ -93,7 +93,7 @@ class SchedulerAnswers:
         journals = [] if self._journals is None else [path for path in self._journals() if path.exists()]
         if not journals:
             raise RequestRefusedError(404, "no-journal", "no journal contains the history of the job")
-        return await self._answer(lambda scheduler, now: _history(journals, namespace, name))
+        return await self._answer(lambda scheduler, now: _history(journals, now, namespace, name))
 
     async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]:
         return await self._answer(lambda scheduler, now: _what_if(scheduler, now, _read(text)))
@@ -173,12 +173,12 @@ def _report(documents: Documents, now: int, by: GroupBy, days: int) -> ReportDoc
     return report_document(documents, ReportPeriod(first.isoformat(), today.isoformat()), by, now)
 
 
-def _history(journals: Sequence[Path], namespace: str, name: str) -> HistoryDocument:
+def _history(journals: Sequence[Path], now: int, namespace: str, name: str) -> HistoryDocument:
     try:
         recorded = history_of(f"{namespace}/{name}", journals)
     except (UnknownHistoryError, JournalError) as error:
         raise RequestRefusedError(404, "not-found", str(error)) from None
-    return history_document(recorded.history, recorded.until)
+    return history_document(recorded.history, now)
 
 
 def _why(

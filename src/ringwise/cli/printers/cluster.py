@@ -523,8 +523,8 @@ def _draw_waiting(console: Console, waiting: Sequence[JobFields], now: int, most
             message = reason["message"]
         message = next(decision_text(job), message)
         # The words of `place` and `why`; the color tells apart what waiting alone will not fix.
-        pending = f"is pending for {duration_text(now - job['created'])}"
-        word = "is rejected" if job["state"] == "rejected" else pending
+        since = job["pending_since"]
+        word = "is rejected" if since is None else f"is pending for {duration_text(now - since)}"
         color = "red" if job["requires_change"] else "yellow"
         print_line(console, f"[{color}]{escape(job_key(job))}[/] {word}: {escape(message)}")
     _draw_hidden(console, len(waiting) - most, "more pending job", "more pending jobs")

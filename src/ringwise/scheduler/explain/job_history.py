@@ -300,7 +300,7 @@ class HistoryBook:
         if job.phase == history.phase:
             return
         before, history.phase = history.phase, job.phase
-        why = ": ".join(part for part in (job.reason, job.message) if part)
+        why = "".join(f": {part}" for part in (job.reason, job.message) if part)
         if job.suspended:
             # It waits for nothing until it is resumed.
             history.waiting_since = None
@@ -308,10 +308,10 @@ class HistoryBook:
             history.waiting_since = now
         if job.phase in OVER:
             ran = None if history.running_since is None else now - history.running_since
-            history.add(now, OVER[job.phase], job.phase + (f": {why}" if why else ""), ran)
+            history.add(now, OVER[job.phase], job.phase + why, ran)
             history.running_since = None
         elif job.phase == "Restarting" and before:
-            history.add(now, RESTART, "all its pods are created again" + (f": {why}" if why else ""))
+            history.add(now, RESTART, f"its pods are created again when it is admitted{why}")
 
     def _group(self, group: PodGroup, now: int) -> None:
         owner = group.owner

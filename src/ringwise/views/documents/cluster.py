@@ -192,6 +192,7 @@ class JobFields(JobRow):
 
     min_available: int
     scheduled: int
+    pending_since: Annotated[Nanoseconds | None, Meta(description="Null if it is not pending.")]
     nodes: list[str]
     reason: ReasonFields | None
     board_reason: Annotated[str | None, Meta(description="Why this board was selected.")]
