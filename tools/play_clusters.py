@@ -173,12 +173,14 @@ def play(cluster: dict[str, Any]) -> list[Any]:
     with TemporaryDirectory(prefix="ringwise-compare-") as folder:
         player = Player(Path(folder), cluster["configuration"])
         try:
-            return [player.play(step) for step in cluster["steps"]]
+            played = [player.play(step) for step in cluster["steps"]]
+            plain: list[Any] = json.loads(json.dumps(played, default=_plain))
+            return plain
         finally:
             player.live.close()
 
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(play(json.loads(line)), default=_plain) + "\n")
+        sys.stdout.write(json.dumps(play(json.loads(line))) + "\n")
         sys.stdout.flush()

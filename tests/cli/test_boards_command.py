@@ -78,7 +78,7 @@ def test_a_board_of_ones_own(tmp_path: Path) -> None:
             OWN.replace("free-count", "free-cuont"),
             'rule.name: Invalid value: "free-cuont": must be one of ring-groups, free-count, ',
         ),
-        (None, "cannot be read: No such file"),
+        (None, "cannot be read: no such file"),
         (OWN.replace("own [board]", "910-x8"), 'name: "910-x8" is already the name of a board'),
     ],
 )

@@ -6,6 +6,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given
@@ -17,6 +18,7 @@ from ringwise.cli.printers.explain import _print_queue
 from ringwise.cli.printers.folding import fold, line_ends
 from ringwise.cli.printers.lines import wrapped
 from ringwise.cli.printers.tables import Column, Table
+from ringwise.views.documents.explain import QueuePositionFields
 
 #: A number would stay with the word after it.
 WORD = st.from_regex(r"[a-z][a-z0-9./-]{0,49}", fullmatch=True)
@@ -191,11 +193,8 @@ def test_lines_are_filled_where_no_word_is_alone() -> None:
 
 def test_a_long_line_about_the_queue_keeps_its_empty_line_and_is_not_indented() -> None:
     ahead = [f"team/job-{number}" for number in range(5)]
-    answer: Any = {
-        "queue": {"name": "default", "position": 9, "pending": 9, "jobs_ahead": ahead},
-        "reserved_chips": 0,
-        "expected_start": None,
-    }
+    queue = QueuePositionFields("default", 9, 9, ahead)
+    answer: Any = SimpleNamespace(queue=queue, reserved_chips=0, expected_start=None)
     stream = io.StringIO()
     _print_queue(Console(file=stream, width=60), answer)
     assert stream.getvalue().startswith("\nqueue default: 9 of 9 pending, behind team/job-0,")

@@ -124,7 +124,7 @@ def objects_of(case: Plain) -> list[Plain]:
 def test_a_node_reason_reads_the_same_in_place_why_and_events(reason: str, tmp_path: Path) -> None:
     case = case_of(reason)
     decided = answer(case)
-    refused = {name: one["reason"] for name, one in decided.candidates.items() if not one["accepted"]}
+    refused = {name: one.reason for name, one in decided.candidates.items() if not one.accepted}
     node = next(name for name, one in refused.items() if one["code"] == code(reason))
     (condition,) = {
         one.reason.message

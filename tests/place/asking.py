@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import msgspec
 import yaml
 
 from ringwise.apps.place import place
@@ -82,7 +83,7 @@ def ask(
 ) -> Plain:
     """The answer as JSON. Any complaint about the input fails the test."""
     answer = answered(objects, settings, form=form, scores=scores, everything=everything)
-    reported: Plain = json.loads(json.dumps(place_document(answer)))
+    reported: Plain = json.loads(msgspec.json.encode(place_document(answer)))
     return reported
 
 

@@ -50,15 +50,15 @@ def test_a_share_or_vnpu_V2_V3_V4_V5_V6_V7_V8_V9_V10_V11_V12_V13_V14_V15_V16(cas
         assert job.reason is not None
         assert job.reason.code == code(expected["reason"]), job.reason.message
         return
-    refused = {name: one["reason"]["code"] for name, one in found.candidates.items() if not one["accepted"]}
+    refused = {name: one.reason["code"] for name, one in found.candidates.items() if not one.accepted}
     for name, reason in (expected.get("refused") or expected.get("nodes") or {}).items():
         assert refused[name] == code(reason), found.candidates[name]
     if expected["result"] == "waits":
         assert bind is None
-        assert not any(one["accepted"] for one in found.candidates.values())
+        assert not any(one.accepted for one in found.candidates.values())
         return
     assert bind is not None, (job.reason and job.reason.message, found.candidates)
-    scores = {name: one["score"] for name, one in found.candidates.items() if one["accepted"]}
+    scores = {name: one.score for name, one in found.candidates.items() if one.accepted}
     assert scores == expected["scores"]
     assert bind.node == expected["node"]
     annotations = dict(bind.annotations)

@@ -277,7 +277,7 @@ def test_V2_to_V16_shares_and_vnpus(job: Any, seed: int) -> None:
         return
     wanted = {node["name"]: on_node(case, node) for node in case["nodes"]}
     rows = found.candidates.items()
-    got = {name: one["score"] if one["accepted"] else one["reason"]["code"] for name, one in rows}
+    got = {name: one.score if one.accepted else one.reason["code"] for name, one in rows}
     assert got == {name: code(one) if isinstance(one, str) else one.score for name, one in wanted.items()}, (
         case
     )

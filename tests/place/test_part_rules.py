@@ -142,7 +142,7 @@ def test_V14_pods_of_another_mode_that_are_not_settled_count_too() -> None:
     case = case_with("h05-left-from-whole")
     del case["nodes"][0]["pods"][0]["annotations"]["huawei.com/AscendReal"]
     found = answer(case)
-    assert found.candidates["n1"]["reason"]["code"] == code("another-template-not-settled")
+    assert found.candidates["n1"].reason["code"] == code("another-template-not-settled")
 
 
 def test_V6_a_node_that_offers_another_chip_resource_has_no_idle_units() -> None:
@@ -152,7 +152,7 @@ def test_V6_a_node_that_offers_another_chip_resource_has_no_idle_units() -> None
     node["device_info"] = {"huawei.com/npu": "npu-0,npu-1"}
     node.pop("idle", None)
     found = answer(case)
-    assert found.candidates["soft"]["reason"]["code"] == code("idle-fewer-than-request")
+    assert found.candidates["soft"].reason["code"] == code("idle-fewer-than-request")
 
 
 @pytest.mark.parametrize("own_plugin", [True, False])
@@ -174,7 +174,7 @@ def test_V6_the_pods_of_an_unknown_share_are_named_before_idle_units_of_another_
     node = case["nodes"][0]
     node["capacities"] = {"huawei.com/npu": node.pop("capacity")}
     found = answer(case)
-    assert found.candidates[node["name"]]["reason"]["code"] == code("pod-of-unknown-part-on-node")
+    assert found.candidates[node["name"]].reason["code"] == code("pod-of-unknown-part-on-node")
 
 
 def test_V4_a_pod_with_whole_chips_stays_one_whatever_its_owner_edits() -> None:
