@@ -22,6 +22,8 @@ _TIMESTAMP = re.compile(
     re.ASCII,
 )
 _DAYS = re.compile(r"([0-9]{1,5})d", re.ASCII)
+#: As Slurm writes them: hours, minutes and seconds, after days.
+_CLOCK = re.compile(r"(?:([0-9]{1,4})-)?([0-9]{1,5}):([0-9]{2}):([0-9]{2})", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {
     "ns": 1,
@@ -76,6 +78,20 @@ def plain_duration(text: str) -> int | None:
         if days and total:
             total += int(days[1]) * 86400 * SECOND
     return int(total) if 0 < total < 10 * 366 * 86400 * SECOND else None
+
+
+def clock_duration(text: str) -> int | None:
+    """`2:00:00`, `1-12:00:00` in nanoseconds; None for anything else."""
+    match = _CLOCK.fullmatch(text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return days * DAY + (hours * 3600 + minutes * 60 + seconds) * SECOND
+
+
+def with_zone(text: str) -> str:
+    """A UTC day or a time without a zone as an RFC 3339 time in UTC; anything else as it is."""
+    return text + "0000-00-00T00:00:00Z"[len(text) :] if len(text) in (10, 16, 19) else text
 
 
 @lru_cache(maxsize=512)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ringwise.apps.targets import moment
 from ringwise.cli.commands import LazyGroup, cli, plugin
 from ringwise.cli.habits import ALIASES, COMMANDS, KINDS, OPTIONS
 from ringwise.durations import SECOND
@@ -81,6 +82,12 @@ def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> 
         ("reserve --queue default --duration 2h", "nodes, or a number of nodes, are required"),
         ("reserve 1 --queue default --for default --to +2h", "one of --for and --queue is required"),
         ("reserve 1 --queue default", "one of --to and --duration is required"),
+        (
+            "reserve 1 --queue default --duration 2:00",
+            'Invalid value for --duration: invalid duration "2:00": expected 90m, 1h30m, 7d, 2:00:00 or',
+        ),
+        ("reserve 1 --queue default --to soon", '--to: invalid time "soon": expected a time such as'),
+        ("reserve 1 --queue default --from 2026-1-1 --to +1h", '--from: invalid time "2026-1-1": expected'),
         ("logs train", "No such command 'logs': use 'ringwise events JOB'"),
         (
             "get pods --field-selector spec.host=node-1",
@@ -165,9 +172,33 @@ def test_the_end_of_a_reservation_can_be_relative_to_its_start(terminal: Termina
     assert planned["end"] - planned["start"] == _TWO_HOURS
 
 
+@pytest.mark.parametrize(
+    ("duration", "seconds"), [("2:00:00", 7200), ("1-12:30:00", 131_400), ("90m", 5400), ("7d", 604_800)]
+)
+def test_durations_of_reservations(duration: str, seconds: int, terminal: Terminal) -> None:
+    planned = terminal.json(f"reserve node-0,node-1 --queue default --duration {duration} --plan")
+    reserved = planned["reservation"]
+    assert (reserved["nodes"], reserved["end"] - reserved["start"]) == (
+        ["node-0", "node-1"],
+        seconds * SECOND,
+    )
+
+
+@pytest.mark.parametrize("time", ["2099-11-20T08:00", "2099-11-20T08:00:00"])
+def test_a_time_without_a_zone_is_in_utc(time: str) -> None:
+    assert moment(time, 0) == moment("2099-11-20T08:00:00Z", 0)
+
+
+@pytest.mark.parametrize("typed", ["squeue --me", "get jobs --me"])
+def test_jobs_of_the_current_user(typed: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "alice")
+    assert terminal.ok(typed) == terminal.ok("get jobs --user alice") != terminal.ok("get jobs")
+
+
 def test_reports_of_days(terminal: Terminal) -> None:
     report = terminal.json("report --since 2d")
     assert terminal.json("report --days 2") == terminal.json("report --last 2d") == report
+    assert terminal.json("report --since 2d --until now") == report
     assert terminal.json("report --last 3d") != report
 
 

@@ -107,18 +107,34 @@ def test_delete_all_of_a_kind(terminal: Terminal) -> None:
     elsewhere = job("far").replace("namespace: lab", "namespace: far")
     terminal.submit(queue("spare"), job("a"), job("b"), elsewhere)
     assert terminal.ok("delete jobs --all -n lab") == "job lab/a deleted\njob lab/b deleted\n"
-    assert terminal.ok("delete job --all") == "job far/far deleted\n"
+    nothing = "there is nothing to delete in namespace default; -A deletes in all\n"
+    assert terminal.ok("delete job --all") == nothing
+    assert terminal.ok("delete job --all -A --dry-run=server") == "job far/far deleted (dry run)\n"
+    assert terminal.ok("delete job --all -A") == "job far/far deleted\n"
     assert terminal.ok("delete queue --all") == "queue spare deleted\n"
     assert terminal.ok("delete queue --all") == "there is nothing to delete\n"
+
+
+def test_delete_by_labels(terminal: Terminal) -> None:
+    terminal.submit(job("a").replace("namespace: lab", "namespace: lab, labels: {team: red}"), job("b"))
+    assert terminal.ok("delete jobs -l team=red").startswith(
+        "there is nothing to delete in namespace default;"
+    )
+    red = "delete jobs -l team=red -n lab"
+    assert terminal.ok(f"{red} --dry-run") == "job lab/a deleted (dry run)\n"
+    assert terminal.ok(red) == "job lab/a deleted\n"
+    assert terminal.ok("get jobs -o name").startswith("lab/b\n")
+    assert 'invalid selector "team=,"' in terminal.refused("delete jobs -l team=,")
+    assert "-l requires" in terminal.refused("delete isolations -l team=red")
 
 
 @pytest.mark.parametrize(
     ("command", "words"),
     [
         ("delete", "nothing to delete"),
-        ("delete job", "the names of the jobs to delete, or --all, are required"),
-        ("delete job a --all", "the names of the jobs to delete, or --all, are required"),
-        ("delete job -f x.yaml", "-f cannot be combined with a kind, names or --all"),
+        ("delete job", "the names of the jobs to delete, or one of -l and --all, are required"),
+        ("delete job a --all", "the names of the jobs to delete, or one of -l and --all, are required"),
+        ("delete job -f x.yaml", "-f cannot be combined with a kind, names, -l or --all"),
         ("submit x.yaml --dry-run --wait", "cannot be combined"),
     ],
 )
@@ -205,7 +221,7 @@ def test_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
     assert "note: lab/gang is not evicted, because it could not run again: " in said
     terminal.ok(f"uncordon {node}")
     assert f"node {node} cordoned; 1 pod evicted" in terminal.run(f"drain {node} --force", "y\n").stdout
-    terminal.ok("delete jobs --all")
+    terminal.ok("delete jobs --all -A")
     terminal.ok("advance 5s")
     terminal.submit(pod("alone", 2))
     alone = terminal.seats()["lab/alone"][0]

@@ -174,7 +174,7 @@ def test_F4_only_jobs_with_both_labels_are_evicted_without_a_place(
         assert terminal.run("drain node-0 --yes").exit_code == 1
         assert len(terminal.seats()) == 1
         terminal.ok("uncordon node-0")
-        terminal.ok("delete jobs --all")
+        terminal.ok("delete jobs --all -A")
         terminal.ok("advance 1m")
         both = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
         terminal.submit(labeled(job("train", 1, 8), both))

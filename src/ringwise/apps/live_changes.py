@@ -164,7 +164,7 @@ def _delete(access: Access, _action: str, request: DeleteRequest) -> DeleteDocum
         return [
             DeletedFields(kind=kind, name=name)
             for kind, name in dict.fromkeys(chosen)
-            if await client.delete(by_name[kind], None, name)
+            if request.dry_run or await client.delete(by_name[kind], None, name)
         ]
 
     return DeleteDocument(deleted=run(access, change))

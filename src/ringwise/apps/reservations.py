@@ -48,11 +48,13 @@ class ReservationRequest:
 
 def reservation_of(objects: ClusterObjects, request: ReservationRequest, now: int) -> NodeReservation:
     """The reservation that a request describes. Raises NotReservableError, UnknownTargetError."""
+    option = "--from"
     try:
         start = now - now % SECOND if request.start == "now" else moment(request.start, now)
+        option = "--to"
         end = moment(request.end, start if request.end.startswith("+") else now)
     except ValueError as problem:
-        raise NotReservableError(str(problem)) from None
+        raise NotReservableError(f"{option}: {problem}") from None
     if end <= start:
         raise NotReservableError(f"the end {time_text(end)} is before the start {time_text(start)}")
     if start > now + MAX_SPAN:

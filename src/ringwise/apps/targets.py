@@ -5,7 +5,15 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
-from ringwise.durations import DAY, SECOND, go_duration, plain_duration, time_text
+from ringwise.durations import (
+    DAY,
+    SECOND,
+    clock_duration,
+    go_duration,
+    plain_duration,
+    time_text,
+    with_zone,
+)
 from ringwise.grammar import quoted
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
@@ -63,6 +71,13 @@ def isolation_answer(one: Isolation, changed: bool, now: int) -> dict[str, Any]:
     return {"target": one.target, "title": one.title, "changed": changed, "now": now, "start": one.start}
 
 
+def span_of(text: str) -> int | None:
+    """A duration that a person writes; None for anything else."""
+    if text.endswith("d"):
+        return plain_duration(text)
+    return clock_duration(text) if ":" in text else go_duration(text)
+
+
 def moment(text: str, now: int) -> int:
     """The time of a drain or a reservation, in nanoseconds: a time, a UTC day, or a duration from now.
 
@@ -70,16 +85,13 @@ def moment(text: str, now: int) -> int:
     """
     if text == "tomorrow":
         return (now // DAY + 1) * DAY
-    span = text.removeprefix("+")
-    ahead = plain_duration(span) if span.endswith("d") else go_duration(span)
+    ahead = span_of(text.removeprefix("+"))
     try:
-        result = (
-            now + ahead if ahead is not None else nanoseconds(text if ":" in text else f"{text}T00:00:00Z")
-        )
+        result = now + ahead if ahead is not None else nanoseconds(with_zone(text))
     except NotReadableError:
         raise ValueError(
             f"invalid time {quoted(text)}: expected a time such as 2026-01-31T08:00:00Z, a UTC day such as "
-            "2026-01-31 or tomorrow, or a duration from now such as 90m, 1h30m, +2h or 7d"
+            "2026-01-31 or tomorrow, or a duration from now such as 90m, 1h30m, +2h, 7d or 2:00:00"
         ) from None
     # Entries have whole seconds.
     result -= result % SECOND

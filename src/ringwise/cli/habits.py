@@ -66,7 +66,6 @@ OPTIONS = {
         "--no-headers": "use -o name",
         "--partition": "use --queue",
         "--show-labels": "use -o json",
-        "--me": "use --user",
         "--states": "use --state",
         "-j": "names are arguments: get jobs JOB",
         "-p": "use --queue",

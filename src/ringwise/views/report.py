@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from ringwise.durations import SECOND, go_duration
+from ringwise.durations import SECOND, go_duration, with_zone
 from ringwise.grammar import quoted
 from ringwise.manifests.accounts.document import (
     AccountDocument,
@@ -57,7 +57,7 @@ class ReportPeriod:
 def parse_period(since: str, until: str, now: int) -> ReportPeriod:
     """Raises ValueError with one line that says what is allowed."""
     first = _moment(since, now)
-    last = _moment(until, now) if until else now
+    last = _moment(until, now) if until not in ("", "now") else now
     if first > last:
         raise ValueError(f"--since {since} is after --until {until or 'now'}")
     if (last - first) // SECOND > _MOST_DAYS * _DAY:
@@ -66,7 +66,7 @@ def parse_period(since: str, until: str, now: int) -> ReportPeriod:
     notes = []
     if _is_finer_than_a_day(since):
         notes.append(f"--since {since} covers all of {days[0]} (UTC): accounting is by day")
-    if until and _is_finer_than_a_day(until):
+    if until not in ("", "now") and _is_finer_than_a_day(until):
         notes.append(f"--until {until} covers all of {days[1]} (UTC): accounting is by day")
     return ReportPeriod(*days, tuple(notes))
 
@@ -79,7 +79,7 @@ def _moment(text: str, now: int) -> int:
     days = _DAYS.fullmatch(text)
     span = int(days[1]) * _DAY * SECOND if days else go_duration(text)
     try:
-        result = now - span if span is not None else nanoseconds(_DATE.sub(r"\g<0>T00:00:00Z", text))
+        result = now - span if span is not None else nanoseconds(with_zone(text))
     except NotReadableError:
         result = -1
     if result < 0:

@@ -344,7 +344,7 @@ class LabServer:
 
     def _delete(self, _action: str, request: DeleteRequest) -> Any:
         chosen = _chosen(self.live, request)
-        self.live.delete(chosen)
+        self.live.delete(chosen, dry_run=request.dry_run)
         deleted = [DeletedFields(kind=kind, name=key) for kind, key in chosen]
         return DeleteDocument(deleted=deleted)
 

@@ -463,13 +463,15 @@ class LiveLab:
 
     # -- other requests ------------------------------------------------------------------------------
 
-    def delete(self, objects: Iterable[tuple[str, str]]) -> None:
+    def delete(self, objects: Iterable[tuple[str, str]], *, dry_run: bool = False) -> None:
         """Delete jobs (vcjobs, PodGroups with their pods, bare pods), then pods, queues, nodes and others."""
         self._catch_up()
         by_kind: dict[str, list[str]] = {kind: [] for kind in ("job", "pod", "queue", "node", *OTHERS)}
         for kind, key in objects:
             by_kind[kind].append(key)
         self._check_queues(by_kind["queue"], by_kind["job"])
+        if dry_run:
+            return
         for key in by_kind["job"]:
             self._delete_job(key)
         if by_kind["job"]:

@@ -61,6 +61,7 @@ class DeleteRequest(_Request):
     all: str | None = None
     namespace: str | None = None
     ignore_not_found: bool = False
+    dry_run: bool = False
 
 
 class FaultRequest(_Request):

@@ -15,6 +15,7 @@ from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
 from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stop, with_options
 from ringwise.cli.query.queries import (
+    ask,
     lab_option,
     namespace_options,
     only_lab,
@@ -24,7 +25,7 @@ from ringwise.cli.query.queries import (
 )
 from ringwise.grammar import counted
 from ringwise.views.documents.changes import AdvanceDocument, DeleteDocument, SubmitDocument
-from ringwise.views.kinds import KINDS
+from ringwise.views.kinds import KINDS, ShownKind
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -162,8 +163,13 @@ _DELETABLE = [kind for kind in KINDS if kind.is_deletable]
 )
 @click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME...]")
 @click.option(
-    "-n", "--namespace", help="Namespace of the objects; required if several namespaces have the name."
+    "-n",
+    "--namespace",
+    help="Namespace of the objects; required if several namespaces have the name.  [default: with --all or "
+    "-l, default]",
 )
+@click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces; with --all or -l.")
+@click.option("-l", "--selector", default="", help="Label selector of the objects to delete, as in kubectl.")
 @click.option(
     "-f",
     "--filename",
@@ -175,6 +181,7 @@ _DELETABLE = [kind for kind in KINDS if kind.is_deletable]
 @click.option(
     "--all", "everything", is_flag=True, help="Delete all objects of the kind, except the queue default."
 )
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option("--ignore-not-found", is_flag=True, help="Ignore objects that do not exist.")
 @target_options
 @output_option
@@ -182,8 +189,11 @@ def delete_command(
     kind: str | None,
     names: tuple[str, ...],
     namespace: str | None,
+    all_namespaces: bool,
+    selector: str,
     files: tuple[str, ...],
     everything: bool,
+    dry_run: bool,
     ignore_not_found: bool,
     output: str,
     **options: Any,
@@ -195,25 +205,50 @@ def delete_command(
     for other kinds. Jobs and nodes are deleted with their pods; a queue must be empty. Either all named
     objects are deleted, or none.
     """
+    where = ""
+    if files and (kind is not None or everything or selector):
+        raise stop("ringwise: -f cannot be combined with a kind, names, -l or --all")
     if kind is not None:
         deleted, names = kind_and_names(kind, names)
         kind = deleted.name
-    if files and (kind is not None or everything):
-        raise stop("ringwise: -f cannot be combined with a kind, names or --all")
-    if not files and kind is None:
+        if [bool(names), bool(selector), everything].count(True) != 1:
+            raise stop(f"ringwise: the names of the {kind}s to delete, or one of -l and --all, are required")
+        if not names and "namespace" in deleted.key_fields and not all_namespaces:
+            where = f" in namespace {namespace}" if namespace else " in namespace default; -A deletes in all"
+            namespace = namespace or "default"
+        if selector:
+            names, ignore_not_found = _selected(deleted, selector, namespace, options), True
+    elif not files:
         raise stop(
-            "ringwise: nothing to delete: job, pod, queue or node with names or --all, or -f FILE, "
+            "ringwise: nothing to delete: job, pod, queue or node with names, -l or --all, or -f FILE, "
             "is required"
         )
-    if kind is not None and bool(names) == everything:
-        raise stop(f"ringwise: the names of the {kind}s to delete, or --all, are required")
     from ringwise.apps.lab.requests import DeleteRequest
 
     objects = _objects_of_files(files) if files else [(str(kind), name) for name in names]
-    request = DeleteRequest(objects, kind if everything else None, namespace, ignore_not_found)
-    answer = change_target(options).change("delete", request, "deleting", DeleteDocument)
-    lines = [f"{one.kind} {one.name} deleted" for one in answer.deleted]
-    show_text(answer, output, "\n".join(lines or ["there is nothing to delete"]))
+    request = DeleteRequest(objects, kind if everything else None, namespace, ignore_not_found, dry_run)
+    if objects or everything:
+        answer = change_target(options).change("delete", request, "deleting", DeleteDocument)
+    else:
+        answer = DeleteDocument(deleted=[])
+    done = "deleted (dry run)" if dry_run else "deleted"
+    lines = [f"{one.kind} {one.name} {done}" for one in answer.deleted]
+    show_text(answer, output, "\n".join(lines or [f"there is nothing to delete{where}"]))
+
+
+def _selected(
+    kind: ShownKind, selector: str, namespace: str | None, options: dict[str, Any]
+) -> tuple[str, ...]:
+    """The names of the objects with these labels."""
+    from ringwise.views.lists import Choice, ListError, Listing
+
+    listing = Listing(selector, namespace=namespace)
+    try:
+        Choice(kind.plural, listing)
+    except ListError as error:
+        raise stop(f"ringwise: {error}") from None
+    rows = ask(options, lambda source: source.get(kind.plural, listing))[kind.plural]
+    return tuple(kind.key(row) for row in rows)
 
 
 def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from ringwise.cli.query.queries import (
     source_of,
     target_options,
 )
-from ringwise.grammar import counted
+from ringwise.grammar import counted, quoted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,15 +109,21 @@ def reserve_command(
     """
     from ringwise.apps.lab.requests import ReserveRequest
     from ringwise.apps.reservations import ReservationRequest
+    from ringwise.apps.targets import span_of
 
     source_of(options)
-    targets += tuple(filter(None, nodes.split(",")))
+    targets = tuple(target for text in (*targets, nodes) for target in text.split(",") if target)
     if not targets:
         raise click.UsageError("nodes, or a number of nodes, are required")
     if bool(holder) == bool(queue):
         raise click.UsageError("one of --for and --queue is required")
     if bool(end) == bool(duration):
         raise click.UsageError("one of --to and --duration is required")
+    if duration and span_of(duration) is None:
+        raise click.BadParameter(
+            f"invalid duration {quoted(duration)}: expected 90m, 1h30m, 7d, 2:00:00 or 1-12:00:00",
+            param_hint="--duration",
+        )
     holder, end = holder or f"queue={queue}", end or f"+{duration}"
     request = ReservationRequest(targets, holder, start, end, name, board, reason)
     target = None if plan else change_target(options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import re
 import sys
 import time
@@ -45,6 +46,7 @@ list_options = with_options(
         ),
         click.option("--queue", type=LabName("queue"), help="Only jobs and pods of this queue."),
         click.option("-u", "--user", help="Only jobs of this user."),
+        click.option("--me", is_flag=True, help="Only jobs of the current user."),
         click.option("--affected", is_flag=True, help="Only jobs affected by a fault."),
         click.option("--state", "states", multiple=True, help="Only objects in this state; can be repeated."),
         click.option(
@@ -79,6 +81,8 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
             raise stop(f"ringwise: --start requires jobs; it cannot be combined with {kind}")
         states = states or ("pending",)
         options["sort_by"] = options["sort_by"] or "start"
+    if options.pop("me"):
+        options["user"] = options["user"] or getpass.getuser()
     limit: int | None = options.pop("limit")
     if limit is not None and output not in _TABLES:
         raise stop(f"ringwise: --limit requires -o table; it cannot be combined with -o {output}")
