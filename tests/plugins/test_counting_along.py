@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ringwise.framework.configuration import PluginOption
@@ -88,6 +88,7 @@ def options(*names: str, hierarchy: bool = False) -> list[PluginOption]:
     enqueued=st.lists(st.integers(0, 1), max_size=2),
     steps=st.lists(st.tuples(st.sampled_from(["place", "evict", "undo"]), st.integers(0, 7)), max_size=5),
 )
+@example(enqueued=[], steps=[("place", 0), ("place", 3), ("place", 0), ("evict", 0)])
 def test_what_is_counted_along_is_what_is_counted_anew(
     plugins: list[PluginOption], enqueued: list[int], steps: list[tuple[str, int]]
 ) -> None:

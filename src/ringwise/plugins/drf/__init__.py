@@ -131,7 +131,10 @@ class Drf:
 
     def _count(self, job: Job, pod: Pod, node: int, sign: int) -> None:
         usage = self._session.usage
-        self._tree.add_pod(usage.queue_of(pod.uid, job.queue), usage.amounts(pod.cls), sign)
+        amounts = usage.amounts(pod.cls)
+        self._tree.move(usage.queue_of(pod.uid, job.queue), amounts, sign)
+        # If the job was moved to another queue, its pods wait in that one.
+        self._tree.want(job.queue, amounts, -sign)
 
 
 def _one_order_of_queues(option: PluginOption, tier: Sequence[PluginOption]) -> str | None:

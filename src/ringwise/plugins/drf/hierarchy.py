@@ -43,7 +43,7 @@ class Hierarchy:
         for name, used in session.usage.by_queue.items():
             self.move(name, used, 1)
         for job in session.pending:
-            self._want(job.queue, _difference(job.requested(), session.usage.used_by_job(job.key)))
+            self.want(job.queue, _difference(job.requested(), session.usage.used_by_job(job.key)))
 
     def _add(self, queue: Queue) -> None:
         steps = [step for step in queue.annotations.get(HIERARCHY, "").split("/") if step] or [queue.name]
@@ -56,15 +56,10 @@ class Hierarchy:
             if depth <= len(weights):
                 node.weight = weights[depth - 1]
 
-    def _want(self, queue: str, amounts: Mapping[str, Amount]) -> None:
+    def want(self, queue: str, amounts: Mapping[str, Amount], sign: int = 1) -> None:
+        """Pending pods of the queue request more, or with sign -1 less."""
         for node in self._above(queue):
-            add(node.wanted, amounts)
-
-    def add_pod(self, queue: str, amounts: Mapping[str, Amount], sign: int) -> None:
-        """A pod was placed and waits no longer; with sign -1, its placement was undone."""
-        for node in self._above(queue):
-            add(node.used, amounts, sign)
-            add(node.wanted, amounts, -sign)
+            add(node.wanted, amounts, sign)
 
     def move(self, queue: str, amounts: Mapping[str, Amount], sign: int) -> None:
         """The queue uses more, or with sign -1 less."""
