@@ -54,7 +54,17 @@ def test_a_job_that_finds_room_moves_and_one_without_waits_for_an_end(tmp_path: 
         terminal.submit(job("long", 1, 8))
         terminal.ok("advance 10m")
         where = terminal.seats()["lab/long-worker-0"][0]
-        plan = terminal.json(f"drain {where} --plan")
+        (left,) = terminal.json(f"drain {where} --plan")["jobs"]
+        assert (left["result"], left["pending_seconds"], left["pods"]) == ("not-evicted", None, [])
+        ran = terminal.run(f"drain {where} --yes")
+        assert (
+            f"lab/long is not evicted, because it could not run again: {left['reason']} (--force"
+            in ran.stderr
+        )
+        said = " ".join(terminal.ok(f"drain {where} --plan").split())
+        assert f"not evicted it could not run again: {left['reason']} (--force evicts it)" in said
+        terminal.ok(f"uncordon {where}")
+        plan = terminal.json(f"drain {where} --plan --force")
         # The short job has 20 minutes and 2 seconds to go when the long one is evicted.
         assert jobs(plan) == {"long": ("pending", 1202.0)}
         (moved,) = plan["jobs"][0]["pods"]
@@ -69,10 +79,12 @@ def test_a_plan_without_an_end_gives_the_reason(tmp_path: Path) -> None:
     with with_copies(tmp_path, nodes(1)):
         terminal.submit(job("train", 1, 8), pod("alone", 0))
         terminal.ok("advance 1m")
-        plan = terminal.json("drain node-0 --plan")
+        plan = terminal.json("drain node-0 --plan --force")
         assert jobs(plan) == {"train": ("pending", None), "alone": ("not-restarted", None)}
         assert plan["jobs"][0]["reason"] or plan["jobs"][1]["reason"]
-        assert terminal.ok("drain node-0 --plan --lab " + str(tmp_path)).count("not started again") == 1
+        assert (
+            terminal.ok("drain node-0 --plan --force --lab " + str(tmp_path)).count("not started again") == 1
+        )
 
 
 def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:

@@ -55,12 +55,15 @@ def plan_of(
     target: str,
     now: int,
     at: int | None,
+    force: bool,
 ) -> tuple[Target, DrainPlan]:
     """What draining the target would do. Raises UnknownTargetError."""
     table, without = without_many_waiting(table_of(bundle, now))
     with copy_of(table, now, LabSettings(boards=boards), configuration) as copy:
         target_nodes = find_target(copy.view, target)
-        return target_nodes, plan_drain(copy, target_nodes.nodes, at=at, of_cluster=True, without=without)
+        return target_nodes, plan_drain(
+            copy, target_nodes.nodes, at=at, of_cluster=True, without=without, force=force
+        )
 
 
 def left_of(

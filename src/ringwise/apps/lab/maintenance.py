@@ -6,7 +6,7 @@ the real job controller. Nothing of the cluster itself is changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from ringwise.apps.lab.lab import LabSettings, LiveLab, copy_of
@@ -18,7 +18,7 @@ from ringwise.grammar import agrees, counted
 from ringwise.messages.job_expansion import group_name
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.policy import read_fault_policy
-from ringwise.state.model import Isolation, Pod, PodGroup
+from ringwise.state.model import EMPTY, Isolation, Pod, PodGroup
 from ringwise.state.owned_annotations import without_stray
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
@@ -39,7 +39,7 @@ MAX_WAITING = 200
 MAX_COPIES = 8
 NOT_TRIED = "it was not tried: other jobs have used what may be tried for one drain; drain fewer nodes"
 
-MOVES, WAITS, NOT_RESTARTED = "moves", "pending", "not-restarted"
+MOVES, WAITS, NOT_RESTARTED, STAYS = "moves", "pending", "not-restarted", "not-evicted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class DrainedJob:
     outcome: str = MOVES
     #: Nanoseconds from its eviction until all its pods have nodes; None: not within the plan.
     waits: int | None = None
-    #: Why it waits after that.
+    #: Why it waits after that, or why it is not evicted.
     reason: str | None = None
 
 
@@ -105,17 +105,26 @@ def plan_drain(
     at: int | None = None,
     of_cluster: bool = False,
     without: int = 0,
+    force: bool = False,
 ) -> DrainPlan:
     """What draining these nodes would do, tried on a copy of a lab, or of a real cluster.
 
     `at`: when they are drained; until then they take no job that would not end before. `of_cluster`: nodes
     are isolated, not cordoned, and pods of owners that the copy does not know are created again by them.
-    `without`: how many jobs that wait the copy does not have.
+    `without`: how many jobs that wait the copy does not have. `force`: all jobs are evicted (F4).
     """
     if at is not None:
         copy.isolate_all(Isolation(node, start=at) for node in nodes)
         copy.advance(at - copy.now)
+    table, now = _table_of(copy), copy.now
     plan = _Planner(copy, tuple(nodes), of_cluster).plan()
+    if not force and any(job.outcome != MOVES for job in plan.jobs):
+        configuration = copy.view.configuration
+        left = left_by_drain(
+            table, now, copy.settings, nodes, configuration=configuration, of_cluster=of_cluster
+        )
+        with copy_of(table, now, copy.settings, configuration) as again:
+            plan = _Planner(again, tuple(nodes), of_cluster).plan(left)
     if without:
         plan.omitted.insert(
             0,
@@ -181,8 +190,7 @@ def left_by_drain(
             for view in affected:
                 if view.key in left or view.key in tried:
                     continue
-                table, now = ObjectTable(history=0), copy.now
-                table.restore(copy.cluster.table.version, copy.cluster.table.all())
+                table, now = _table_of(copy), copy.now
                 why = trial.why_incomplete(view)
                 steps = trial.steps_left
                 if why:
@@ -193,6 +201,12 @@ def left_by_drain(
                 return left
     left |= {view.key: NOT_TRIED for view in affected if view.key not in left and view.key not in tried}
     return left
+
+
+def _table_of(copy: LiveLab) -> ObjectTable:
+    table = ObjectTable(history=0)
+    table.restore(copy.cluster.table.version, copy.cluster.table.all())
+    return table
 
 
 def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
@@ -297,23 +311,30 @@ class _Planner:
         reason = reasons.get(view.key)
         return "it would not be started again" if reason is None else reason.message
 
-    def plan(self) -> DrainPlan:
+    def plan(self, left: Mapping[str, str] = EMPTY) -> DrainPlan:
+        """`left`: the jobs that are not evicted, by key, with the reason."""
         copy = self._copy
         evicted: list[_EvictedJob] = []
+        stay: list[DrainedJob] = []
         for view in self.close():
+            if view.key in left:
+                stay.append(
+                    DrainedJob(view.namespace, view.name, view.kind, outcome=STAYS, reason=left[view.key])
+                )
+                continue
             evicted.append(self._ask(view))
             self._advance(evicted, evicted[-1:], TIMEOUT)
         self._advance(evicted, evicted, HORIZON)
         for one in evicted:
             self._finish(one)
-        left = [one.job for one in evicted if one.job.outcome == WAITS and one.job.waits is None]
-        reasons = {view.key: view.reason for view in job_views(copy.objects)} if left else {}
-        for job in left:
+        waiting = [one.job for one in evicted if one.job.outcome == WAITS and one.job.waits is None]
+        reasons = {view.key: view.reason for view in job_views(copy.objects)} if waiting else {}
+        for job in waiting:
             reason = reasons.get(f"{job.namespace}/{job.name}")
             if reason is not None:
                 job.reason = reason.message
-        plan = DrainPlan(self._nodes, [one.job for one in evicted])
-        if self.steps_left <= 0 and left:
+        plan = DrainPlan(self._nodes, [*(one.job for one in evicted), *stay])
+        if self.steps_left <= 0 and waiting:
             plan.omitted.append(
                 f"what happens after {time_text(copy.now)}: the plan has used its steps; a job that waits "
                 "may start later"

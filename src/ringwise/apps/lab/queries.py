@@ -98,13 +98,14 @@ class LabAnswers(ClusterAnswers):
         answer = what_if(self.live.view, self.now, manifests, scores=scores)
         return place_document(answer, pictures=pictures)
 
-    def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
+    def drain_plan(self, target: str, at: str | None = None, *, force: bool = False) -> DrainPlanDocument:
         """Raises UnknownTargetError."""
         live = self.live
         drained, start = find_target(live.view, target), time_ahead(live, at)
         table, without = without_many_waiting(live.cluster.table)
         with copy_of(table, live.now, live.settings) as copy:
-            return plan_document(drained, plan_drain(copy, drained.nodes, at=start, without=without))
+            plan = plan_drain(copy, drained.nodes, at=start, without=without, force=force)
+            return plan_document(drained, plan)
 
     def report(self, since: str, until: str, by: str, namespace: str | None) -> ReportDocument:
         """Every turn is in the documents before a query is answered."""

@@ -80,7 +80,7 @@ class LabSource:
     topology = _question("topology", document=TopologyDocument)
     idle = _question("idle", document=IdleDocument)
     report = _question("report", "since", "until", "by", "namespace", document=ReportDocument)
-    drain_plan = _question("drain-plan", "target", "at", document=DrainPlanDocument)
+    drain_plan = _question("drain-plan", "target", "at", "force", document=DrainPlanDocument)
     reservation_plan = _question("reservation-plan", "request", document=ReservationPlanDocument)
     defrag_plan = _question("defrag-plan", "job", "namespace", document=DefragPlanDocument)
 

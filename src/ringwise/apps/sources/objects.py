@@ -88,7 +88,7 @@ class ObjectAnswers(ClusterAnswers):
         """Objects that cannot be read are findings."""
         return DoctorDocument.of(examine(self.bundle, self.configuration, self.catalog, now=self.now))
 
-    def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
+    def drain_plan(self, target: str, at: str | None = None, *, force: bool = False) -> DrainPlanDocument:
         """Raises UnknownTargetError, and ValueError for a time that cannot be."""
         from ringwise.apps.drain import plan_of
         from ringwise.apps.lab.maintenance import plan_document
@@ -96,5 +96,5 @@ class ObjectAnswers(ClusterAnswers):
 
         start = None if at is None else moment(at, self.now)
         return plan_document(
-            *plan_of(self.bundle, self.configuration, self.board_files, target, self.now, start)
+            *plan_of(self.bundle, self.configuration, self.board_files, target, self.now, start, force)
         )

@@ -77,7 +77,7 @@ _ALWAYS = {
     "--plan",
     "--dry-run",
     is_flag=True,
-    help="Only show which jobs would move where, and which would be pending.",
+    help="Only show which jobs would move where, and which would be pending or not evicted.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
@@ -142,7 +142,7 @@ def drain_command(
             f"{program_of(click.get_current_context())} cordon {' '.join(targets)}"
         )
     if plan:
-        document = ask(options, lambda source: source.drain_plan(target, at))
+        document = ask(options, lambda source: source.drain_plan(target, at, force=force))
 
         def draw(console: Console) -> None:
             from ringwise.cli.printers.maintenance import print_plan

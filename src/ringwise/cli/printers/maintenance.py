@@ -14,6 +14,7 @@ from ringwise.views.documents.maintenance import DrainedJobFields, DrainPlanDocu
 #: Pods of a job that are listed.
 _SHOWN = 8
 _KINDS = {"node": "node", "switch": "leaf switch", "superpod": "SuperPoD"}
+_RESULTS = {"not-evicted": "not evicted", "not-restarted": "not started again"}
 
 
 def print_plan(console: Console, plan: DrainPlanDocument) -> None:
@@ -29,7 +30,7 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
     for job in jobs:
         pods = f"{len(job.pods)}" + (f" + {len(job.restarted)}" if job.restarted else "")
         where = ", ".join(map(_where, job.pods[:_SHOWN])) + (" ..." if len(job.pods) > _SHOWN else "")
-        table.add(f"{job.namespace}/{job.name}", pods, _what(job), where, note=job.reason or "")
+        table.add(f"{job.namespace}/{job.name}", pods, _what(job), where, note=_why(job))
     table.print(console)
     for sentence in plan.omitted:
         print_line(console, Text(f"not checked: {sentence}", "yellow"))
@@ -39,11 +40,17 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
 def _what(job: DrainedJobFields) -> str:
     waits = job.pending_seconds
     span = "" if waits is None else seconds_text(waits)
-    if job.result == "not-restarted":
-        return "not started again"
+    if job.result in _RESULTS:
+        return _RESULTS[job.result]
     if job.result == "moves":
         return f"moves within {span or duration_text(0)}"
     return f"pending {span}".rstrip()
+
+
+def _why(job: DrainedJobFields) -> str:
+    if job.result == "not-evicted":
+        return f"it could not run again: {job.reason} (--force evicts it)"
+    return job.reason or ""
 
 
 def _where(pod: MovedPodFields) -> str:

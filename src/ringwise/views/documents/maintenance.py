@@ -90,12 +90,12 @@ class DrainedJobFields(Fields):
     namespace: str
     name: str
     kind: str
-    result: Annotated[str, Meta(description="moves, pending or not-restarted.")]
+    result: Annotated[str, Meta(description="moves, pending, not-restarted or not-evicted.")]
     pending_seconds: Annotated[
         float | None,
         Meta(description="Time until all its pods are scheduled again; null: not within the plan."),
     ]
-    reason: Annotated[str | None, Meta(description="Why it is still pending at the end of the plan.")]
+    reason: Annotated[str | None, Meta(description="Why it is still pending at the end, or not evicted.")]
     pods: Annotated[list[MovedPodFields], Meta(description="Pods to evict.")]
     restarted: Annotated[
         list[MovedPodFields], Meta(description="Pods on other nodes that restart with them.")
