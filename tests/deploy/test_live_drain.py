@@ -117,7 +117,15 @@ def test_a_plan_moves_the_pods_of_an_operator_and_changes_nothing(tmp_path: Path
 
 
 def test_a_plan_without_another_node_says_that_the_job_waits_and_why(tmp_path: Path) -> None:
-    (answered,), _ = on_cluster(tmp_path, lambda api: two_nodes(api, spare=0), "drain node-1 --plan -o json")
+    (answered, unforced), _ = on_cluster(
+        tmp_path,
+        lambda api: two_nodes(api, spare=0),
+        "drain node-1 --plan --force -o json",
+        "drain node-1 --plan -o json",
+    )
+    (left,) = json.loads(unforced.stdout)["jobs"]
+    assert (left["result"], left["pods"]) == ("not-evicted", [])
+    assert "node-isolated" in left["reason"]
     (job,) = json.loads(answered.stdout)["jobs"]
     assert (job["result"], job["pending_seconds"]) == ("pending", None)
     # The drain isolates, it does not cordon.
@@ -133,7 +141,7 @@ def test_a_plan_waits_for_the_end_of_another_job(tmp_path: Path) -> None:
         other["metadata"]["creationTimestamp"] = "2999-01-01T00:00:00Z"
         api.put(PODS, owned(other))
 
-    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
+    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan --force -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
     assert job["result"] == "pending"
     # It counts as started now: no pod started in the future.
@@ -147,7 +155,7 @@ def test_a_pod_without_an_owner_is_not_started_again(tmp_path: Path) -> None:
         api.put(NODES, node("node-2"))
         api.put(PODS, pod("alone", 8, on="node-1", held=ALL_CHIPS))
 
-    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
+    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan --force -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
     assert job["result"] == "not-restarted"
 
@@ -161,7 +169,7 @@ def test_a_plan_has_the_configuration_of_the_cluster(tmp_path: Path) -> None:
         meta = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
         api.put(CONFIG_MAPS, {"metadata": meta, "data": {"volcano-scheduler.conf": text}})
 
-    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
+    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan --force -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
     assert job["result"] == "pending"
 
@@ -208,7 +216,9 @@ def test_the_pods_of_a_vcjob_are_created_by_its_controller_in_a_plan(tmp_path: P
 
 
 def test_a_vcjob_that_an_eviction_ends_is_not_created_again_in_a_plan(tmp_path: Path) -> None:
-    (answered,), _ = on_cluster(tmp_path, lambda api: vcjob(api, "AbortJob"), "drain node-1 --plan -o json")
+    (answered,), _ = on_cluster(
+        tmp_path, lambda api: vcjob(api, "AbortJob"), "drain node-1 --plan --force -o json"
+    )
     (job,) = json.loads(answered.stdout)["jobs"]
     assert (job["result"], job["pending_seconds"]) == ("pending", None)
     assert [one["to"] for one in (*job["pods"], *job["restarted"])] == [None, None]
