@@ -71,6 +71,21 @@ def test_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
         assert pod["reason"]["code"] == told["code"]
 
 
+def test_the_document_of_one_job_has_the_fixes_that_describe_and_why_have(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with with_copies(tmp_path, nodes(2)):
+        terminal.submit(job("train", 1, 8))
+        terminal.ok("advance 1m")
+        terminal.submit(job("large", 2, 8), job("other", 2, 8))
+        terminal.ok("advance 1m")
+        (row,) = terminal.json("get job large")["jobs"]
+        described = terminal.json("describe job large")
+        rows = terminal.json("get jobs")["jobs"]
+    assert row["reason"]["fixes"] == described["reason"]["fixes"] != []
+    # A list of all jobs tries none.
+    assert [one["reason"]["fixes"] for one in rows if one["reason"]] == [[], []]
+
+
 def test_a_list_says_when_jobs_start_as_why_does(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(1)) as server:

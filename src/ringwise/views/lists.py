@@ -46,6 +46,8 @@ class Listing:
     node: str | None = None
     #: `NAME` or `NAMESPACE/NAME`; empty: all.
     names: tuple[str, ...] = ()
+    #: The fixes of reasons are tried, as `describe` does, which takes as long as many placements.
+    fixes: bool = False
 
 
 EVERYTHING = Listing()

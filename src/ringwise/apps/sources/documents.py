@@ -327,6 +327,9 @@ def _jobs(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
     views = job_views(decided)
     _check_queue(decided, views, choice.listing.queue)
     chosen = [view for view in views if choice.takes(view.labels, view.queue, view.namespace)]
+    if choice.listing.fixes:
+        names = choice.listing.names
+        with_reasons(decided, [one for one in chosen if one.key in names or one.name in names], fixes=True)
     shown = with_starts(with_reasons(decided, chosen), answers.starts, answers.now)
     return (view.document() for view in shown)
 

@@ -103,6 +103,8 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
         limit=0 if watch else limit,
         namespace=None if names else namespace,
         names=names,
+        # Tables have no fixes.
+        fixes=kind == "jobs" and len(names) == 1 and output not in _TABLES,
     )
     try:
         Choice(kind, listing)
