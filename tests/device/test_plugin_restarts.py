@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ringwise.device.allocation import CONSUMED
 from ringwise.device.file_watch import FileWatch
 from ringwise.device.service import after_failures
 from ringwise.device.simulated_kubelet import AdmissionError
+from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from tests.builders.values import CHIP
 from tests.device.cases import section
 from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, Rig, rig
@@ -252,11 +254,15 @@ async def test_a_patch_that_fails_twice_is_tried_again(status: int) -> None:
         assert node.annotations("train")["predicate-time"] == CONSUMED
 
 
-async def test_d2_a_patch_that_fails_fails_allocate_and_leaves_the_pod_waiting() -> None:
+@pytest.mark.parametrize("status", [409, 500])
+async def test_d2_a_patch_that_fails_fails_allocate_and_leaves_the_pod_waiting(status: int) -> None:
+    """Also for a conflict: only one about the uid says that the pod is gone."""
     async with rig() as node:
         node.bind("train", "Ascend910-1")
-        node.api.fault("PATCH /api/v1/namespaces/default/pods/train", status=500, times=3)
-        with pytest.raises(AdmissionError, match="pod default/train could not be marked as served: 500"):
+        node.api.fault("PATCH /api/v1/namespaces/default/pods/train", status=status, times=3)
+        with pytest.raises(
+            AdmissionError, match=f"pod default/train could not be marked as served: {status}"
+        ):
             await node.admit("train")
         assert node.annotations("train")["predicate-time"] == "1"
         assert node.plugin.allocator.ledger.mounts == []
@@ -269,6 +275,32 @@ async def test_a_patch_without_an_answer_that_took_effect() -> None:
         node.bind("first", "Ascend910-1", "1")
         node.bind("second", "Ascend910-2", "2")
         node.api.fault("PATCH /api/v1/namespaces/default/pods/first", drop=True, done=True, times=3)
+        with pytest.raises(AdmissionError, match="first could not be marked as served"):
+            await node.admit("second")
+        assert await node.admit("first") == (1,)
+
+
+@pytest.mark.parametrize("order", [*permutations(("lost", "refused", "failed"))], ids=" ".join)
+async def test_a_patch_that_took_effect_is_remembered_whatever_the_other_attempts_say(
+    monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...]
+) -> None:
+    patch, left = Client.patch, list(order)
+
+    async def fail(*arguments: Any, **more: Any) -> bytes:
+        outcome = left.pop(0) if "first" in arguments and left else ""
+        if outcome == "refused":
+            raise UnreachableError("connection refused", maybe_done=False)
+        if outcome == "failed":
+            raise ApiError(500, "", "injected")
+        answer = await patch(*arguments, **more)
+        if outcome == "lost":
+            raise UnreachableError("the connection was lost", maybe_done=True)
+        return answer
+
+    monkeypatch.setattr(Client, "patch", fail)
+    async with rig() as node:
+        node.bind("first", "Ascend910-1", "1")
+        node.bind("second", "Ascend910-2", "2")
         with pytest.raises(AdmissionError, match="first could not be marked as served"):
             await node.admit("second")
         assert await node.admit("first") == (1,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from ringwise.device.health.tracker import ChipFault, Escalation
 from ringwise.device.ledger import Ledger
 from ringwise.device.rank_tables import rank_table_device
 from ringwise.device.report import (
+    NO_PORT,
     ChipReport,
     SwitchFault,
     base_device_infos,
@@ -157,6 +159,16 @@ def test_a_switch_chip_without_any_uplink_separates_the_node() -> None:
     assert not uplinks_down(alarms[:15])
     assert not uplinks_down([alarm(port, peer_device=2, chip=port % 2) for port in range(16)])
     assert json.loads(switch_info_cfg(alarms, {}, 0))["FaultLevel"] == "Separate"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"assertion": 0}, {"peer_port": NO_PORT}, {"peer_device": 1}, {"chip": 1}, {"port": 14}],
+    ids=str,
+)
+def test_every_condition_of_an_uplink_that_is_down_counts(change: dict[str, int]) -> None:
+    alarms = [alarm(port, peer_device=2) for port in range(16)]
+    assert not uplinks_down([*alarms[:15], replace(alarms[15], **change)])
 
 
 def test_switch_codes_without_a_level_are_not_reported() -> None:

@@ -27,14 +27,21 @@ JOBS = st.lists(
     min_size=1,
     max_size=4,
 )
+#: Of the job that evicts: whether it requests chips, and whether a pod of it runs that it may evict.
+OWN = st.tuples(st.booleans(), st.booleans())
 
 
 @settings(max_examples=examples(25), deadline=None)
-@given(JOBS, st.integers(0, 6), st.integers(0, 6), st.integers(1, 3), st.booleans())
+@given(JOBS, st.integers(0, 6), st.integers(0, 6), st.integers(1, 3), OWN)
 def test_a_plugin_that_names_none_beforehand_names_none(
-    jobs: list[tuple[int, int, int, int]], deserved: int, guarantee: int, asked: int, chips: bool
+    jobs: list[tuple[int, int, int, int]],
+    deserved: int,
+    guarantee: int,
+    asked: int,
+    own: tuple[bool, bool],
 ) -> None:
-    """All plugins that can tell it beforehand, for jobs of any priority and size."""
+    """All plugins that can tell it beforehand, for jobs of any priority and size, and their own pods."""
+    chips, started = own
     lab = cluster().node("n1", cpu=40, chips=64)
     least = {"cpu": min(guarantee, deserved)}
     lab.queue("q", deserved={"cpu": deserved}, guarantee=least).queue("taker", deserved={"cpu": 20})
@@ -49,7 +56,9 @@ def test_a_plugin_that_names_none_beforehand_names_none(
             chips=held,
             on="n1",
         )
-    lab.job("own", priority=1, queue="q", cpu=asked, chips=4 * chips)
+    lab.job("own", priority=1, pods=2, queue="q", cpu=asked, chips=4 * chips, on=["n1"] * started)
+    if started:
+        lab.change("own-0", priority=-1)
     lab.job("other", priority=1, queue="taker", cpu=asked, chips=4 * chips)
     for plugin in ("priority", "drf", "proportion", "capacity"):
         session = lab.session(plugin)
@@ -60,7 +69,7 @@ def test_a_plugin_that_names_none_beforehand_names_none(
             (lab["own"], session.none_preemptable, session.preemptable),
             (lab["other"], session.none_reclaimable, session.reclaimable),
         ):
-            [pod] = taker.pods.values()
+            pod = next(pod for pod in taker.pods.values() if not pod.node)
             if none(taker, pod, victims):
                 assert allowed(taker, pod, uids) == []
 

@@ -406,6 +406,16 @@ def test_a_large_gang_gets_its_gang_and_no_pod_beyond_it() -> None:
     assert allowed(lab, lab.session("proportion"), "a") == 10
 
 
+@pytest.mark.parametrize(("owner", "placed"), [("a", 3), ("lost", 1)])
+def test_F6_a_large_gang_is_not_alone_beside_what_is_reserved_for_another_job(
+    owner: str, placed: int
+) -> None:
+    lab = two_queues().job("a", queue="a", pods=3, cpu=4).job("b", queue="b", pods=10, cpu=1)
+    lab.job("lost", queue="a", pods=0)
+    lab.usage.reserved.put(ReservedQuota(lab[owner].key, "a", {0: {"cpu": 1}}, most=1))
+    assert allowed(lab, lab.session("proportion"), "a") == placed
+
+
 def test_a_large_gang_does_not_reach_into_what_others_are_guaranteed() -> None:
     lab = two_queues().queue("c", guarantee={"cpu": 5}).job("a", queue="a", pods=10, cpu=1)
     lab.job("b", queue="b", pods=1, cpu=1)

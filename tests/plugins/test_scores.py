@@ -191,6 +191,8 @@ def test_all_weights_have_the_defaults_of_the_field() -> None:
             68.75,  # (0.5 + 3 x 0.75) / 4
         ),
         ({"binpack_resources": ("example.com/disk",)}, {"cpu": 200, "extended": {"example.com/disk": 3}}, 0),
+        # The node does not list it: it adds nothing, but its weight counts.
+        ({"binpack_resources": ("example.com/tape",)}, {"cpu": 200, "extended": {"example.com/tape": 1}}, 25),
     ],
 )
 def test_binpack_mean_use_after_placing_by_weight(
