@@ -12,7 +12,7 @@ from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.state.model import ReportedFault
-from tests.builders.values import CHIP
+from tests.builders.values import CHIP, address
 from tests.clusterd import HotSwitch
 from tests.scheduler.faults.fault_rig import state_of
 from tests.scheduler.rig import PLAIN, Rig, gangs_may_end
@@ -386,3 +386,25 @@ def test_F6_a_backup_that_waits_does_not_stand_for_a_pod_that_is_not_created_aga
     rig.gone("train-2")
     rig.run()
     assert rig.machine.view.usage.reserved.against("capped", "") == {CHIP: 8}
+
+
+def test_S9_a_backup_that_stands_by_draws_no_lost_pod_under_its_switch() -> None:
+    """Ranks 4 and 5 of the job stay under switch B; the backup of rank 1 had room only under switch C."""
+    rig = Rig(actions=PLAIN, nslb_version="2.0", shared_tor_num=2)
+    rig.switches(3, 4)
+    labels = {**LABELS, "tor-affinity": "large-model-schema"}
+    rig.submit("train", pods=6, chips=8, labels=labels)
+    rig.run()
+    for name in ("n7", "n8"):
+        rig.node(name, internal_ip=address(int(name[1:])), unschedulable=True)
+    sub_healthy(rig, rig.node_of("train-1"))
+    RigPods(rig).copy("train-1", "train-1-backup", {"backupSourcePodName": "train-1"})
+    rig.run()
+    assert rig.node_of("train-1-backup") in ("n9", "n10", "n11", "n12")
+    for name in ("n7", "n8"):
+        rig.node(name, internal_ip=address(int(name[1:])))
+    lost = rig.node_of("train-0")
+    rig.node(lost, internal_ip=address(int(lost[1:])), unschedulable=True)
+    rig.recreate("train-0")
+    rig.run()
+    assert rig.node_of("train-0") in ("n7", "n8")
