@@ -11,13 +11,13 @@ from dataclasses import replace
 from itertools import permutations, product
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ringwise.device.allocation import CONSUMED, AllocationError
 from ringwise.device.allocator import AllocateResult, Allocator
-from ringwise.device.ledger import Ledger
+from ringwise.device.ledger import Claim, Ledger, Mount
 from ringwise.device.pods import NodePod
 from tests.builders.values import CHIP, SECOND
 from tests.device.cases import chips
@@ -392,3 +392,23 @@ def _live_through(
     asked = [number for what, number in events if what == "ask"]
     if asked == sorted(asked) and set(outcomes) == {"works"}:
         assert node.containers == decided
+
+
+@given(st.permutations(range(5)), st.permutations(range(5)), st.integers(1, 5))
+def test_D3_no_chips_are_lost_in_whatever_order_owners_become_known(
+    owners: Sequence[int], order: Sequence[int], calls: int
+) -> None:
+    """Calls were served as the first pods; those of them that are left over get the chips of the others."""
+    pods = [f"pod-{number}" for number in range(5)]
+    own = {pod: Claim((f"Ascend910-{number}",), str(number)) for number, pod in enumerate(pods)}
+    ledger = Ledger([Mount(CHIP, (f"id-{pod}",), own[pod].chips, pod) for pod in pods[:calls]])
+    free = {pod: own[pod] for pod in pods[calls:]}
+    for one in order:
+        if one < calls:
+            mount = ledger.mounts[one]
+            ledger.replace(mount, replace(mount, owner=pods[owners[one]]))
+            ledger.settle(free | ledger.claims, pods)
+    served = {mount.owner for mount in ledger.mounts}
+    assert [mount.chosen for mount in ledger.mounts] == [pods[one] for one in owners[:calls]]
+    waiting = [ledger.claims.get(pod, own[pod]).chips for pod in pods if pod not in served]
+    assert sorted([*waiting, *(mount.chips for mount in ledger.mounts)]) == [own[pod].chips for pod in pods]
