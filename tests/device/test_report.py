@@ -166,7 +166,7 @@ def test_a_switch_chip_without_any_uplink_separates_the_node() -> None:
     [{"assertion": 0}, {"peer_port": NO_PORT}, {"peer_device": 1}, {"chip": 1}, {"port": 14}],
     ids=str,
 )
-def test_every_condition_of_an_uplink_that_is_down_counts(change: dict[str, int]) -> None:
+def test_every_condition_of_an_uplink_that_is_down_counts(change: dict[str, Any]) -> None:
     alarms = [alarm(port, peer_device=2) for port in range(16)]
     assert not uplinks_down([*alarms[:15], replace(alarms[15], **change)])
 

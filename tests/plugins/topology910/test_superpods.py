@@ -69,5 +69,5 @@ def test_each_old_node_is_waited_for_until_its_pod_terminates_for_too_long_P7(
     job.terminating["gone"] = TerminatingPod("n5", 5 * SECOND, False)
     session.now = (grace + after) * SECOND
     release = release_of(session, job)
-    assert {lab.state.names[node] for node in release.given_up} == given_up
+    assert {lab.state.names[int(node)] for node in release.given_up} == given_up
     assert session.retries.get(job.key) == (None if again is None else (grace + again) * SECOND)
