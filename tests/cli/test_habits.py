@@ -40,6 +40,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         ("uncordon node/node-1", "node node-1 uncordoned\n"),
         ("drain node/node-3 --ignore-daemonsets --delete-emptydir-data -y", "node node-3 cordoned; 0 pods"),
         ("uncordon node-3", "node node-3 uncordoned\n"),
+        ("describe reservations", "there are no reservations\n"),
         ("describe vcjob/lab/train", "job lab/train (vcjob)\n"),
         ("get vj train -o name", "lab/train\n"),
         ("squeue -o name", "lab/train\nlab/tune\n"),

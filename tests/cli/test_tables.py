@@ -98,6 +98,13 @@ def test_columns_that_may_be_moved_are_told_once_where_they_are_all_alike() -> N
     ]
 
 
+def test_columns_that_are_empty_everywhere_are_not_told() -> None:
+    table = Table([Column("node"), Column("board", moves=True), Column("rack", moves=True)])
+    for name in ("node-1", "node-2"):
+        table.add(name, "910-x8", "-")
+    assert plain(table, 17)[-1] == "node-2  910-x8"
+
+
 def test_a_long_name_is_whole_on_a_line_of_its_own() -> None:
     assert plain(nodes("training-node-0123.rack-17.cluster.example.com"), 60) == [
         "node          state     chips        board   pods",

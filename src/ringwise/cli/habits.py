@@ -9,6 +9,8 @@ ALIASES = {
     "apply": "submit",
     "cancel": "delete job",
     "create": "submit",
+    "describe reservation": "get reservation",
+    "describe reservations": "get reservations",
     "get event": "events",
     "get events": "events",
     "get history": "history",

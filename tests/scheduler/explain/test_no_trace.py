@@ -40,7 +40,7 @@ def test_the_order_of_holders_is_the_same_after_a_tried_fix() -> None:
     view = scheduler.view
     first, second = (explain(view, view.jobs["default/pod:new"], NOW) for _ in range(2))
     assert first.misses[0].text == second.misses[0].text
-    assert "held by a (2), held by b (2), held by c (4)" in second.misses[0].text
+    assert "held by a (2), b (2), c (4)" in second.misses[0].text
     questions_leave_no_trace(scheduler)
 
 

@@ -26,6 +26,7 @@ from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, counted
 from ringwise.reasons import ReasonFields
+from ringwise.topology.numbers import UINT64
 from ringwise.views.documents.cluster import (
     ChipTotals,
     JobDocument,
@@ -36,6 +37,7 @@ from ringwise.views.documents.cluster import (
     SubGroupFields,
 )
 from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodeMemberFields
+from ringwise.wellknown import PREDICATE_TIME
 
 #: Expressions and selectors of a HyperNode that are shown.
 _MEMBERS = 8
@@ -177,7 +179,9 @@ def print_pod(console: Console, pod: PodDocument) -> None:
     for title, pairs in (("annotations", pod["annotations"]), ("environment", pod["environment"])):
         if pairs:
             console.print(f"  {title}:")
-            for name, value in sorted(pairs.items()):
+            # The device plugin sets this time once it has served the pod.
+            served = (PREDICATE_TIME, str(UINT64))
+            for name, value in sorted(pair for pair in pairs.items() if pair != served):
                 print_line(console, f"    {escape(name)}: {escape(value)}")
 
 

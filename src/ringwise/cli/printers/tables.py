@@ -202,7 +202,8 @@ class Table:
             for text in (listed and self._words(row, listed), not layout.note and row.note):
                 if text:
                     yield from wrapped(Text.assemble(" " * _BELOW, text), width)
-        if whole and same and (words := self._words(self.rows[0], same)):
+        said = [number for number in same if str(self.rows[0].cells[number]) != "-"]
+        if whole and said and (words := self._words(self.rows[0], said)):
             yield from wrapped(Text(f"all: {words}", "dim"), width)
 
     def _simple_row(self, layout: _Layout, row: _Row) -> list[Pieces]:

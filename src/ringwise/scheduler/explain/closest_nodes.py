@@ -243,7 +243,7 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
     """What holds these chips: `held by a (2)`, `perhaps in b (1)`, `faulty (1)`, `reserved for b (4)`."""
     state = view.cluster
     fleet = state.fleets[resource]
-    counts: dict[str, int] = {}
+    counts: dict[tuple[str, str], int] = {}
     # They do not become free when their pod ends.
     leaving = fleet.pre_separated[node] & ~fleet.unhealthy[node]
     for doubtful in (False, True) if fleet.doubtful[node] else (False,):
@@ -254,15 +254,18 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
                 job = view.job_of(uid)
                 name = job.name if job is not None else f"pod {placement.pod.key}"
                 verb = "held by" if placement.pod.node is not None else "would go to"
-                name = f"{'perhaps in' if doubtful else verb} {name}"
-                counts[name] = counts.get(name, 0) + held.bit_count()
+                one = "perhaps in" if doubtful else verb, name
+                counts[one] = counts.get(one, 0) + held.bit_count()
                 chips &= ~held
     for held in state.left_chips(state.names[node], resource).values():
         if held & chips & ~leaving:
-            name = "in a container of a deleted pod"
-            counts[name] = counts.get(name, 0) + (held & chips & ~leaving).bit_count()
+            one = "in", "a container of a deleted pod"
+            counts[one] = counts.get(one, 0) + (held & chips & ~leaving).bit_count()
             chips &= ~held | leaving
-    words = [f"{name} ({count})" for name, count in counts.items()]
+    words, said = [], ""
+    for (verb, name), count in counts.items():
+        words.append(f"{name} ({count})" if verb == said else f"{verb} {name} ({count})")
+        said = verb
     for word, mask in (
         ("faulty", fleet.unhealthy[node]),
         ("isolated", fleet.isolated[node]),
