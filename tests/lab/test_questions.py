@@ -261,15 +261,15 @@ def test_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.
         terminal.submit(job("long", 1, 8))
         terminal.ok("advance 10m")
         where = terminal.seats()["lab/long-worker-0"][0]
-        whole = terminal.json(f"drain {where} --plan")
+        whole = terminal.json(f"drain {where} --plan --force")
         assert (whole["jobs"][0]["pending_seconds"], "omitted" in whole) == (1202.0, False)
         monkeypatch.setattr(maintenance, "JOB_STEPS", 4)
         monkeypatch.setattr(maintenance, "PLAN_STEPS", 4)
-        cut = terminal.json(f"drain {where} --plan")
+        cut = terminal.json(f"drain {where} --plan --force")
         assert (cut["jobs"][0]["result"], cut["jobs"][0]["pending_seconds"]) == ("pending", None)
         (sentence,) = cut["omitted"]
         assert sentence.endswith("the plan has used its steps; a job that waits may start later")
-        assert "not checked: what happens after" in terminal.ok(f"drain {where} --plan")
+        assert "not checked: what happens after" in terminal.ok(f"drain {where} --plan --force")
 
 
 def test_a_plan_leaves_out_a_large_backlog_and_says_so(

@@ -91,7 +91,7 @@ def _list(
         console.print(none or f"there are no {kind}")
     else:
         drawing = DRAWINGS[shown.name]
-        drawing.draw(console, rows, document.get("now", 0), only, *([drawing.wide] if wide else []))
+        drawing.draw(console, rows, document.get("now", 0), only, *filter(None, [wide and drawing.wide]))
     if old := sum("reason_from_last_attempt" in row for row in rows):
         console.print(
             f"too many to try all: the reasons of {counted(old, shown.word)} are of the last attempt"
