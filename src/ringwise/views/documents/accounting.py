@@ -4,44 +4,36 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
-
-from ringwise.views.documents.common import Document, Fields, Nanoseconds
+from ringwise.views.documents.common import Document, Fields, Nanoseconds, doc
 
 GroupBy = Literal["queue", "namespace", "user", "job", "board"]
 
 
-AllocatedHours = Annotated[
-    float, Meta(description="Chips times hours, from the placement of pods until their end.")
-]
+AllocatedHours = Annotated[float, doc("Chips times hours, from the placement of pods until their end.")]
 UncertainHours = Annotated[
-    float, Meta(description="Part of allocated_chip_hours: the end of these pods was not observed.")
+    float, doc("Part of allocated_chip_hours: the end of these pods was not observed.")
 ]
-LostHours = Annotated[
-    dict[str, float], Meta(description="Lost work, by cause: fault, move, drain, preempt, ...")
-]
-PendingHours = Annotated[float, Meta(description="Hours in which jobs were pending.")]
-UncertainPendingHours = Annotated[float, Meta(description="Part of pending_hours: the end was not observed.")]
-Starts = Annotated[int, Meta(description="Number of job starts.")]
-Failures = Annotated[int, Meta(description="Number of jobs that failed on their own after they started.")]
-Clamped = Annotated[int, Meta(description="Intervals with inconsistent times.")]
+LostHours = Annotated[dict[str, float], doc("Lost work, by cause: fault, move, drain, preempt, ...")]
+PendingHours = Annotated[float, doc("Hours in which jobs were pending.")]
+UncertainPendingHours = Annotated[float, doc("Part of pending_hours: the end was not observed.")]
+Starts = Annotated[int, doc("Number of job starts.")]
+Failures = Annotated[int, doc("Number of jobs that failed on their own after they started.")]
+Clamped = Annotated[int, doc("Intervals with inconsistent times.")]
 
 
 class ReportRowFields(Fields):
     """The sum of one queue, namespace, user or job for one board."""
 
-    queue: Annotated[str | None, Meta(description="null if rows are not grouped by queue.")]
-    namespace: Annotated[str | None, Meta(description="Set if rows are grouped by namespace or job.")]
-    user: Annotated[str | None, Meta(description="Set if rows are grouped by user or job; empty: unknown.")]
-    verified: Annotated[bool | None, Meta(description="False if the user is from a label.")]
-    job: Annotated[
-        str | None, Meta(description="Set if rows are grouped by job; empty: merged jobs of the namespace.")
-    ]
-    uid: Annotated[str | None, Meta(description="UID of the job object, if rows are grouped by job.")]
+    queue: Annotated[str | None, doc("null if rows are not grouped by queue.")]
+    namespace: Annotated[str | None, doc("Set if rows are grouped by namespace or job.")]
+    user: Annotated[str | None, doc("Set if rows are grouped by user or job; empty: unknown.")]
+    verified: Annotated[bool | None, doc("False if the user is from a label.")]
+    job: Annotated[str | None, doc("Set if rows are grouped by job; empty: merged jobs of the namespace.")]
+    uid: Annotated[str | None, doc("UID of the job object, if rows are grouped by job.")]
     board: Annotated[
         str,
-        Meta(
-            description="Chips of different boards are never added. Empty: jobs that had no node; where "
+        doc(
+            "Chips of different boards are never added. Empty: jobs that had no node; where "
             "all others are of one board, that one."
         ),
     ]
@@ -53,13 +45,13 @@ class ReportRowFields(Fields):
     starts: Starts
     failures: Failures
     clamped: Clamped
-    allocated_by_day: Annotated[list[float], Meta(description="allocated_chip_hours of each day of `days`.")]
+    allocated_by_day: Annotated[list[float], doc("allocated_chip_hours of each day of `days`.")]
 
 
 class BoardTotalFields(Fields):
     """The sum of all rows of one board."""
 
-    board: Annotated[str, Meta(description="As that of rows.")]
+    board: Annotated[str, doc("As that of rows.")]
     allocated_chip_hours: AllocatedHours
     uncertain_chip_hours: UncertainHours
     lost_chip_hours: LostHours
@@ -80,21 +72,21 @@ class GapFields(Fields):
 class ReportDocument(Document, tag="ringwise.io/report/v1"):
     """Chip-hours, pending times, starts and failures, for whole UTC days."""
 
-    now: Annotated[Nanoseconds, Meta(description="End of the recorded time.")]
+    now: Annotated[Nanoseconds, doc("End of the recorded time.")]
     group_by: GroupBy
-    days: Annotated[list[str], Meta(description="The UTC days of the report, in order.")]
-    notes: Annotated[list[str], Meta(description="Why it covers more than was requested.")]
-    rows: Annotated[list[ReportRowFields], Meta(description="Most chip-hours first.")]
-    totals: Annotated[list[BoardTotalFields], Meta(description="One for each board, most chip-hours first.")]
+    days: Annotated[list[str], doc("The UTC days of the report, in order.")]
+    notes: Annotated[list[str], doc("Why it covers more than was requested.")]
+    rows: Annotated[list[ReportRowFields], doc("Most chip-hours first.")]
+    totals: Annotated[list[BoardTotalFields], doc("One for each board, most chip-hours first.")]
     has_chip_fractions: Annotated[
-        bool, Meta(description="Whether soft shares or vNPUs are included: tables show two decimals.")
+        bool, doc("Whether soft shares or vNPUs are included: tables show two decimals.")
     ]
     gaps: list[GapFields]
-    merged_jobs: Annotated[int, Meta(description="Jobs that were merged into rows of their namespace.")]
+    merged_jobs: Annotated[int, doc("Jobs that were merged into rows of their namespace.")]
     discarded_before: Annotated[
-        str | None, Meta(description="Documents of days before this one were discarded for lack of space.")
+        str | None, doc("Documents of days before this one were discarded for lack of space.")
     ]
-    unreadable: Annotated[list[str], Meta(description="ConfigMaps or files that cannot be read, and why.")]
+    unreadable: Annotated[list[str], doc("ConfigMaps or files that cannot be read, and why.")]
 
 
 class IdleFields(Fields):
@@ -103,16 +95,13 @@ class IdleFields(Fields):
     namespace: str
     name: str
     queue: str
-    user: Annotated[str, Meta(description="Empty: not known.")]
-    verified: Annotated[bool, Meta(description="False if the user is from a label.")]
-    chips: Annotated[int, Meta(description="Chips that its pods use.")]
-    idle_chips: Annotated[int, Meta(description="Those with low utilization.")]
-    unknown_chips: Annotated[
-        int,
-        Meta(description="Those without sufficient utilization metrics."),
-    ]
+    user: Annotated[str, doc("Empty: not known.")]
+    verified: Annotated[bool, doc("False if the user is from a label.")]
+    chips: Annotated[int, doc("Chips that its pods use.")]
+    idle_chips: Annotated[int, doc("Those with low utilization.")]
+    unknown_chips: Annotated[int, doc("Those without sufficient utilization metrics.")]
     utilization_percent: Annotated[
-        float | None, Meta(description="Mean utilization of the AI cores of the others; null: unknown.")
+        float | None, doc("Mean utilization of the AI cores of the others; null: unknown.")
     ]
 
 
@@ -120,9 +109,9 @@ class IdleDocument(Document, tag="ringwise.io/idle/v1"):
     """Allocated chips with low utilization, as reported by the device plugins."""
 
     now: Nanoseconds
-    threshold_percent: Annotated[float, Meta(description="A chip with a lower mean utilization is idle.")]
-    min_measured_seconds: Annotated[int, Meta(description="Minimum number of measured seconds of a mean.")]
-    chips: Annotated[int, Meta(description="Chips that jobs use.")]
+    threshold_percent: Annotated[float, doc("A chip with a lower mean utilization is idle.")]
+    min_measured_seconds: Annotated[int, doc("Minimum number of measured seconds of a mean.")]
+    chips: Annotated[int, doc("Chips that jobs use.")]
     idle_chips: int
     unknown_chips: int
-    jobs: Annotated[list[IdleFields], Meta(description="Most idle chips first.")]
+    jobs: Annotated[list[IdleFields], doc("Most idle chips first.")]

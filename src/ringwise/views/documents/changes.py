@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import field
 
 from ringwise.views.documents.cluster import JobFields
-from ringwise.views.documents.common import Document, Fields, Nanoseconds
+from ringwise.views.documents.common import Document, Fields, Nanoseconds, doc
 
 
 class SubmittedFields(Fields):
@@ -24,9 +24,9 @@ class SubmitDocument(Document, tag="ringwise.io/submit/v1"):
     dry_run: bool
     objects: list[SubmittedFields]
     jobs: list[JobFields]
-    notes: Annotated[
-        list[str], Meta(description="What has no effect. Commands print it to stderr instead.")
-    ] = field(default_factory=list)
+    notes: Annotated[list[str], doc("What has no effect. Commands print it to stderr instead.")] = field(
+        default_factory=list
+    )
 
 
 class DeletedFields(Fields):
@@ -46,9 +46,9 @@ class NodeChangeDocument(Document, tag="ringwise.io/node-change/v1"):
     """The change of a node of the lab, or of a node, leaf switch or SuperPoD of a cluster."""
 
     node: str
-    action: Annotated[str, Meta(description="cordon, uncordon or drain.")]
-    evicted_pods: Annotated[list[str], Meta(description="Pods that are evicted.")]
-    start: Annotated[str | None, Meta(description="Start of a scheduled drain; null: now.")]
+    action: Annotated[str, doc("cordon, uncordon or drain.")]
+    evicted_pods: Annotated[list[str], doc("Pods that are evicted.")]
+    start: Annotated[str | None, doc("Start of a scheduled drain; null: now.")]
 
 
 class JobChangeDocument(Document, tag="ringwise.io/job-change/v1"):
@@ -56,30 +56,28 @@ class JobChangeDocument(Document, tag="ringwise.io/job-change/v1"):
 
     namespace: str
     name: str
-    kind: Annotated[str, Meta(description="vcjob, Job or AscendJob.")]
-    action: Annotated[str, Meta(description="suspend, resume or requeue.")]
-    queue: Annotated[str | None, Meta(description="Its new queue; null if it was not changed.")]
-    priority_class: Annotated[
-        str | None, Meta(description="Its new priority class; null if it was not changed.")
-    ]
-    message: Annotated[str, Meta(description="Human-readable result.")]
+    kind: Annotated[str, doc("vcjob, Job or AscendJob.")]
+    action: Annotated[str, doc("suspend, resume or requeue.")]
+    queue: Annotated[str | None, doc("Its new queue; null if it was not changed.")]
+    priority_class: Annotated[str | None, doc("Its new priority class; null if it was not changed.")]
+    message: Annotated[str, doc("Human-readable result.")]
 
 
 class AppliedPlanFields(Fields):
     """The result of a MovePlan."""
 
     id: str
-    job: Annotated[str, Meta(description="The pending job.")]
-    moved: Annotated[list[str], Meta(description="The jobs to move.")]
-    state: Annotated[str, Meta(description="done, failed or rejected; running if the command did not wait.")]
-    message: Annotated[str, Meta(description="Why it failed or was rejected.")]
+    job: Annotated[str, doc("The pending job.")]
+    moved: Annotated[list[str], doc("The jobs to move.")]
+    state: Annotated[str, doc("done, failed or rejected; running if the command did not wait.")]
+    message: Annotated[str, doc("Why it failed or was rejected.")]
 
 
 class MovesDocument(Document, tag="ringwise.io/moves/v1"):
     """The results of the MovePlans that were executed."""
 
     plans: list[AppliedPlanFields]
-    skipped_plans: Annotated[int, Meta(description="Plans after a failed one, not started.")]
+    skipped_plans: Annotated[int, doc("Plans after a failed one, not started.")]
 
 
 class AdvanceDocument(Document, tag="ringwise.io/advance/v1"):

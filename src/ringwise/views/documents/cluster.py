@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from msgspec import Meta
-
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.common import Amounts, ExpectedStartFields, More, Nanoseconds, Stored, WithClass
+from ringwise.views.documents.common import (
+    Amounts,
+    ExpectedStartFields,
+    More,
+    Nanoseconds,
+    Stored,
+    WithClass,
+    doc,
+)
 
 
 class ChipMarks(TypedDict):
@@ -15,11 +21,10 @@ class ChipMarks(TypedDict):
 
     faulty: list[int]
     pre_separated: Annotated[
-        list[int],
-        Meta(description="With a fault of level PreSeparateNPU: its pod continues, and no new pod uses it."),
+        list[int], doc("With a fault of level PreSeparateNPU: its pod continues, and no new pod uses it.")
     ]
     network_faulty: list[int]
-    isolated: Annotated[list[int], Meta(description="Isolated with `ringwise isolate`.")]
+    isolated: Annotated[list[int], doc("Isolated with `ringwise isolate`.")]
     reserved: list[int]
 
 
@@ -28,23 +33,17 @@ class ChipsFields(TypedDict):
 
     resource: str
     board: str | None
-    rings: Annotated[
-        list[list[int]],
-        Meta(description="Groups of chips with fast links; one list if the board has none."),
-    ]
+    rings: Annotated[list[list[int]], doc("Groups of chips with fast links; one list if the board has none.")]
     count: int
-    used: Annotated[list[int], Meta(description="Used by pods, or possibly used by pods.")]
+    used: Annotated[list[int], doc("Used by pods, or possibly used by pods.")]
     used_percent: NotRequired[
-        Annotated[
-            list[int],
-            Meta(description="For a node with shares or vNPUs: the usage of each used chip."),
-        ]
+        Annotated[list[int], doc("For a node with shares or vNPUs: the usage of each used chip.")]
     ]
     faulty: list[int]
-    isolated: Annotated[list[int], Meta(description="Isolated with `ringwise isolate`.")]
-    reserved: Annotated[list[int], Meta(description="Reserved for a job.")]
-    unschedulable: Annotated[list[int], Meta(description="The node accepts no new pods; see its states.")]
-    free: Annotated[list[int], Meta(description="Available for new pods.")]
+    isolated: Annotated[list[int], doc("Isolated with `ringwise isolate`.")]
+    reserved: Annotated[list[int], doc("Reserved for a job.")]
+    unschedulable: Annotated[list[int], doc("The node accepts no new pods; see its states.")]
+    free: Annotated[list[int], doc("Available for new pods.")]
     marks: ChipMarks
 
 
@@ -59,45 +58,45 @@ class NodeStateFields(TypedDict):
 
     state: Annotated[
         str,
-        Meta(
-            description="not ready, unhealthy, invalid, unstable, draining, isolated, cordoned, "
+        doc(
+            "not ready, unhealthy, invalid, unstable, draining, isolated, cordoned, "
             "reserved, sub-healthy, awaiting report or ready."
         ),
     ]
-    message: Annotated[str, Meta(description="A sentence; empty if it is ready.")]
+    message: Annotated[str, doc("A sentence; empty if it is ready.")]
     start: Annotated[
         Nanoseconds | None,
-        Meta(description="Start of a scheduled drain or a reservation; until then, the node accepts pods."),
+        doc("Start of a scheduled drain or a reservation; until then, the node accepts pods."),
     ]
 
 
 class StatesFields(TypedDict):
     """The properties of a node."""
 
-    schedulable: Annotated[bool, Meta(description="Whether it currently accepts new pods with chips.")]
-    state: Annotated[str, Meta(description="The worst of its states.")]
-    states: Annotated[list[NodeStateFields], Meta(description="Worst first.")]
+    schedulable: Annotated[bool, doc("Whether it currently accepts new pods with chips.")]
+    state: Annotated[str, doc("The worst of its states.")]
+    states: Annotated[list[NodeStateFields], doc("Worst first.")]
 
 
 class NodeRow(StatesFields):
     """A node in the fields that the dashboard shows, too. The last three have one entry for each chip."""
 
     name: str
-    switch: Annotated[str | None, Meta(description="Name of its leaf switch.")]
-    superpod: Annotated[int | None, Meta(description="ID of its SuperPoD.")]
-    rack: Annotated[int | None, Meta(description="ID of its rack in the SuperPoD.")]
-    numbers: Annotated[list[int], Meta(description="Numbers of the chips; resources are ordered by name.")]
+    switch: Annotated[str | None, doc("Name of its leaf switch.")]
+    superpod: Annotated[int | None, doc("ID of its SuperPoD.")]
+    rack: Annotated[int | None, doc("ID of its rack in the SuperPoD.")]
+    numbers: Annotated[list[int], doc("Numbers of the chips; resources are ordered by name.")]
     chip_states: Annotated[
         str,
-        Meta(
-            description="A letter for each chip, for the first state that applies: u used, f faulty, "
+        doc(
+            "A letter for each chip, for the first state that applies: u used, f faulty, "
             "i isolated, r reserved, c unschedulable, . free."
         ),
     ]
     health: Annotated[
         str,
-        Meta(
-            description="A letter for each chip: h healthy, f faulty, s sub-healthy, n network fault, "
+        doc(
+            "A letter for each chip: h healthy, f faulty, s sub-healthy, n network fault, "
             "i isolated by an operator, u unknown because no report lists it."
         ),
     ]
@@ -108,12 +107,10 @@ class NodeFields(NodeRow):
 
     address: str | None
     own_superpod: Annotated[
-        int | None, Meta(description="Its SuperPoD according to its Node; `superpod` also considers reports.")
+        int | None, doc("Its SuperPoD according to its Node; `superpod` also considers reports.")
     ]
     pods: int
-    allocation_mode: NotRequired[
-        Annotated[str, Meta(description="soft, static or dynamic; absent for whole chips.")]
-    ]
+    allocation_mode: NotRequired[Annotated[str, doc("soft, static or dynamic; absent for whole chips.")]]
     chips: list[ChipsFields]
 
 
@@ -121,17 +118,17 @@ class FaultFields(TypedDict):
     """One fault of a node."""
 
     node: str
-    kind: Annotated[str, Meta(description="chip, network, node or switch.")]
+    kind: Annotated[str, doc("chip, network, node or switch.")]
     chip: str | None
-    level: Annotated[str, Meta(description="Level of a chip fault, else the status of the node.")]
+    level: Annotated[str, doc("Level of a chip fault, else the status of the node.")]
     code: str | None
 
 
 class JobFaultFields(FaultFields):
     """A fault that affects a job: of a chip that it uses, or of a node on which it runs."""
 
-    since: Annotated[Nanoseconds | None, Meta(description="When it was first detected; null if unknown.")]
-    message: Annotated[str, Meta(description="The same in human-readable form.")]
+    since: Annotated[Nanoseconds | None, doc("When it was first detected; null if unknown.")]
+    message: Annotated[str, doc("The same in human-readable form.")]
 
 
 class JobRow(TypedDict):
@@ -139,51 +136,44 @@ class JobRow(TypedDict):
 
     namespace: str
     name: str
-    kind: Annotated[str, Meta(description="vcjob, PodGroup or Pod.")]
+    kind: Annotated[str, doc("vcjob, PodGroup or Pod.")]
     queue: str
     priority: int
     phase: str
-    state: Annotated[str, Meta(description="scheduled, pending, rejected, suspended or finished.")]
+    state: Annotated[str, doc("scheduled, pending, rejected, suspended or finished.")]
     pods: int
     running: int
     chips: Annotated[
-        int | float,
-        Meta(description="Total chips that its pods request; shares and vNPUs are fractions of a chip."),
+        int | float, doc("Total chips that its pods request; shares and vNPUs are fractions of a chip.")
     ]
     created: Nanoseconds
     reason_code: Annotated[
-        str, Meta(description="Code of the reason why it is pending, or reason of a condition; else empty.")
+        str, doc("Code of the reason why it is pending, or reason of a condition; else empty.")
     ]
-    reason_message: Annotated[str, Meta(description="Message of the reason, shortened; else empty.")]
+    reason_message: Annotated[str, doc("Message of the reason, shortened; else empty.")]
     reason_source: Annotated[
         str,
-        Meta(
-            description="PodGroup or Pod: the reason is from its condition, which another scheduler wrote; "
+        doc(
+            "PodGroup or Pod: the reason is from its condition, which another scheduler wrote; "
             "empty if this process determined it."
         ),
     ]
-    affected_by: Annotated[list[str], Meta(description="Faults that affect it, shortened.")]
+    affected_by: Annotated[list[str], doc("Faults that affect it, shortened.")]
     moves: Annotated[
-        list[str],
-        Meta(description="The effects of MovePlans that are being executed on this job, as sentences."),
+        list[str], doc("The effects of MovePlans that are being executed on this job, as sentences.")
     ]
     expected_start: Annotated[
         ExpectedStartFields | None,
-        Meta(description="Null if it is not pending, is rejected, or has not been estimated yet."),
+        doc("Null if it is not pending, is rejected, or has not been estimated yet."),
     ]
-    user: Annotated[
-        str,
-        Meta(description="As recorded by admission, or from a label of the job; empty: unknown."),
-    ]
+    user: Annotated[str, doc("As recorded by admission, or from a label of the job; empty: unknown.")]
     expected_end: Annotated[
-        Nanoseconds | None,
-        Meta(description="Expected end, or end of the max run time; null: unknown or not running."),
+        Nanoseconds | None, doc("Expected end, or end of the max run time; null: unknown or not running.")
     ]
 
 
 NotTried = Annotated[
-    bool,
-    Meta(description="The reason is from the last attempt, because the list has too many pods to retry."),
+    bool, doc("The reason is from the last attempt, because the list has too many pods to retry.")
 ]
 
 
@@ -192,17 +182,15 @@ class JobFields(JobRow):
 
     min_available: int
     scheduled: int
-    pending_since: Annotated[Nanoseconds | None, Meta(description="Null if it is not pending.")]
+    pending_since: Annotated[Nanoseconds | None, doc("Null if it is not pending.")]
     nodes: list[str]
     reason: ReasonFields | None
-    board_reason: Annotated[str | None, Meta(description="Why this board was selected.")]
-    requires_change: Annotated[bool, Meta(description="Whether waiting alone cannot resolve the reason.")]
-    faults: Annotated[list[JobFaultFields], Meta(description="The faults that currently affect it.")]
-    notes: NotRequired[
-        Annotated[list[str], Meta(description="Fields of its objects that have no effect, and why.")]
-    ]
+    board_reason: Annotated[str | None, doc("Why this board was selected.")]
+    requires_change: Annotated[bool, doc("Whether waiting alone cannot resolve the reason.")]
+    faults: Annotated[list[JobFaultFields], doc("The faults that currently affect it.")]
+    notes: NotRequired[Annotated[list[str], doc("Fields of its objects that have no effect, and why.")]]
     would_be_scheduled_on: NotRequired[
-        Annotated[list[str], Meta(description="Nodes on which its pending pods would be placed now.")]
+        Annotated[list[str], doc("Nodes on which its pending pods would be placed now.")]
     ]
     reason_from_last_attempt: NotRequired[NotTried]
 
@@ -215,17 +203,14 @@ class QueueFields(TypedDict):
     weight: int
     reclaimable: bool
     capability: Amounts
-    limit: Annotated[Amounts, Meta(description="Maximum usage of all its jobs according to UsageLimits.")]
+    limit: Annotated[Amounts, doc("Maximum usage of all its jobs according to UsageLimits.")]
     guarantee: Amounts
     used: Amounts
     fair_share: Annotated[
-        Amounts,
-        Meta(description="Deserved chips: as set, otherwise its share of the parent by weight."),
+        Amounts, doc("Deserved chips: as set, otherwise its share of the parent by weight.")
     ]
-    reserved_quota: Annotated[
-        Amounts, Meta(description="Quota reserved for jobs that are being rescheduled.")
-    ]
-    reserved_quota_jobs: Annotated[list[str], Meta(description="Those jobs, as namespace/name.")]
+    reserved_quota: Annotated[Amounts, doc("Quota reserved for jobs that are being rescheduled.")]
+    reserved_quota_jobs: Annotated[list[str], doc("Those jobs, as namespace/name.")]
     jobs: int
     pending: int
 
@@ -233,13 +218,13 @@ class QueueFields(TypedDict):
 class PartFields(TypedDict):
     """A share of a chip, or a vNPU."""
 
-    mode: Annotated[str, Meta(description="soft, static or dynamic.")]
-    message: Annotated[str, Meta(description="The request of the pod, in human-readable form.")]
-    percent: Annotated[int | None, Meta(description="For a share: percentage of a chip.")]
-    memory_mb: Annotated[int | None, Meta(description="For a share: memory in MB.")]
-    policy: Annotated[str | None, Meta(description="For a share: fixed-share, elastic or best-effort.")]
-    cores: Annotated[int | None, Meta(description="For a dynamic vNPU.")]
-    template: Annotated[str | None, Meta(description="For a bound dynamic vNPU.")]
+    mode: Annotated[str, doc("soft, static or dynamic.")]
+    message: Annotated[str, doc("The request of the pod, in human-readable form.")]
+    percent: Annotated[int | None, doc("For a share: percentage of a chip.")]
+    memory_mb: Annotated[int | None, doc("For a share: memory in MB.")]
+    policy: Annotated[str | None, doc("For a share: fixed-share, elastic or best-effort.")]
+    cores: Annotated[int | None, doc("For a dynamic vNPU.")]
+    template: Annotated[str | None, doc("For a bound dynamic vNPU.")]
 
 
 class PodFields(TypedDict):
@@ -259,10 +244,7 @@ class PodFields(TypedDict):
     reason: ReasonFields | None
     part: NotRequired[PartFields]
     would_be_scheduled_on: NotRequired[
-        Annotated[
-            str,
-            Meta(description="The node on which it would be placed now; `node` is null until it is bound."),
-        ]
+        Annotated[str, doc("The node on which it would be placed now; `node` is null until it is bound.")]
     ]
     reason_from_last_attempt: NotRequired[NotTried]
 
@@ -324,7 +306,7 @@ class NodeDocument(NodeFields):
     schema: Literal["ringwise.io/node/v1"]
     now: Nanoseconds
     labels: dict[str, str]
-    taints: Annotated[list[str], Meta(description="As KEY:EFFECT.")]
+    taints: Annotated[list[str], doc("As KEY:EFFECT.")]
     object: Stored
     pod_details: list[PodFields]
 
@@ -341,9 +323,9 @@ class SubGroupFields(TypedDict):
 
     policy: str
     sub_groups: int
-    size: Annotated[int, Meta(description="Pods that must run for a sub-group to be complete.")]
-    complete: Annotated[int, Meta(description="Complete sub-groups.")]
-    needed: Annotated[int, Meta(description="Number of complete sub-groups that the job requires to start.")]
+    size: Annotated[int, doc("Pods that must run for a sub-group to be complete.")]
+    complete: Annotated[int, doc("Complete sub-groups.")]
+    needed: Annotated[int, doc("Number of complete sub-groups that the job requires to start.")]
 
 
 class JobDocument(JobFields, WithClass):
@@ -351,12 +333,12 @@ class JobDocument(JobFields, WithClass):
 
     schema: Literal["ringwise.io/job/v1"]
     now: Nanoseconds
-    tasks: Annotated[list[TaskFields], Meta(description="For a vcjob; empty for other jobs.")]
-    sub_groups: Annotated[list[SubGroupFields], Meta(description="Empty for most jobs.")]
+    tasks: Annotated[list[TaskFields], doc("For a vcjob; empty for other jobs.")]
+    sub_groups: Annotated[list[SubGroupFields], doc("Empty for most jobs.")]
     retries: int
-    message: Annotated[str | None, Meta(description="From the status of a vcjob.")]
+    message: Annotated[str | None, doc("From the status of a vcjob.")]
     object: Stored
-    counts: Annotated[dict[str, int], Meta(description="Number of pods by phase, from its status.")]
+    counts: Annotated[dict[str, int], doc("Number of pods by phase, from its status.")]
     pod_details: list[JobPodFields]
 
 
@@ -366,8 +348,7 @@ class QueueDocument(QueueFields):
     schema: Literal["ringwise.io/queue/v1"]
     now: Nanoseconds
     reserved_quota_until: Annotated[
-        Nanoseconds | None,
-        Meta(description="Latest time at which the reserved quota is released; null: never."),
+        Nanoseconds | None, doc("Latest time at which the reserved quota is released; null: never.")
     ]
     object: Stored
     job_details: list[JobFields]
@@ -377,17 +358,16 @@ class PodDocument(PodFields):
     """A pod."""
 
     schema: Literal["ringwise.io/pod/v1"]
-    request: Annotated[str, Meta(description="Its request, as text.")]
+    request: Annotated[str, doc("Its request, as text.")]
     annotations: dict[str, str]
     environment: Annotated[
         dict[str, str],
-        Meta(description="Variables that job plugins and the device plugin of a lab set, with their values."),
+        doc("Variables that job plugins and the device plugin of a lab set, with their values."),
     ]
     object: Stored
-    additions: Annotated[dict[str, Any] | None, Meta(description="Added by job plugins.")]
+    additions: Annotated[dict[str, Any] | None, doc("Added by job plugins.")]
     container: Annotated[
-        dict[str, Any] | None,
-        Meta(description="Response of the device plugin; its fields have no version."),
+        dict[str, Any] | None, doc("Response of the device plugin; its fields have no version.")
     ]
 
 
@@ -402,31 +382,26 @@ class ChipTotals(TypedDict):
     unschedulable: int
     free: int
     until_drain: Annotated[
-        int,
-        Meta(
-            description="Free chips on nodes with a later drain or reservation, only for jobs that "
-            "end before it."
-        ),
+        int, doc("Free chips on nodes with a later drain or reservation, only for jobs that end before it.")
     ]
 
 
 class StatusFields(TypedDict):
     """A cluster in a few numbers."""
 
-    directory: Annotated[str, Meta(description="For a lab; empty for files and clusters.")]
+    directory: Annotated[str, doc("For a lab; empty for files and clusters.")]
     now: Nanoseconds
-    speed: Annotated[float | None, Meta(description="Speed of the lab clock; null: virtual time.")]
+    speed: Annotated[float | None, doc("Speed of the lab clock; null: virtual time.")]
     nodes: int
     resources: Annotated[
-        dict[str, ChipTotals],
-        Meta(description="By resource; chips of different resources are never added up."),
+        dict[str, ChipTotals], doc("By resource; chips of different resources are never added up.")
     ]
     jobs: int
     pending: int
     scheduled: int
     rejected: int
     pods: int
-    commands: Annotated[dict[str, int], Meta(description="Number of commands of the scheduler, by kind.")]
+    commands: Annotated[dict[str, int], doc("Number of commands of the scheduler, by kind.")]
     incidents: list[str]
     alarms: list[str]
 
@@ -444,10 +419,10 @@ class TopDocument(TypedDict):
 class ShareFields(TypedDict):
     """The part of a chip that a pod uses: a soft share, a vNPU, or the whole chip."""
 
-    pod: Annotated[str, Meta(description="namespace/name.")]
-    job: Annotated[str, Meta(description="namespace/name.")]
-    message: Annotated[str, Meta(description="Its request, in human-readable form.")]
-    percent: Annotated[int, Meta(description="Of the cores of the chip, or of its memory if higher.")]
+    pod: Annotated[str, doc("namespace/name.")]
+    job: Annotated[str, doc("namespace/name.")]
+    message: Annotated[str, doc("Its request, in human-readable form.")]
+    percent: Annotated[int, doc("Of the cores of the chip, or of its memory if higher.")]
 
 
 class ChipFields(TypedDict):
@@ -455,17 +430,13 @@ class ChipFields(TypedDict):
 
     node: str
     chip: str
-    state: Annotated[str, Meta(description="used, faulty, isolated, reserved, unschedulable or free.")]
+    state: Annotated[str, doc("used, faulty, isolated, reserved, unschedulable or free.")]
     pod: str | None
     network_healthy: bool
     faults: str | None
     note: str | None
-    use: NotRequired[
-        Annotated[str, Meta(description="Its usage by shares or vNPUs, in human-readable form.")]
-    ]
-    shares: NotRequired[
-        Annotated[list[ShareFields], Meta(description="For a node with shares or vNPUs: its pods.")]
-    ]
+    use: NotRequired[Annotated[str, doc("Its usage by shares or vNPUs, in human-readable form.")]]
+    shares: NotRequired[Annotated[list[ShareFields], doc("For a node with shares or vNPUs: its pods.")]]
 
 
 class ChipsDocument(TypedDict):

@@ -6,7 +6,11 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Self, TypedDict
 
 import msgspec
-from msgspec import Meta
+
+
+def doc(text: str, *, ge: int | None = None, le: int | None = None) -> msgspec.Meta:
+    """The description of a field in JSON schemas and in the reference, and the limits of its value."""
+    return msgspec.Meta(description=text, ge=ge, le=le)
 
 
 class Fields(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -28,27 +32,18 @@ class Document(Fields, tag_field="schema"):
     """A document; its tag is the value of the field `schema`."""
 
 
-Amounts = Annotated[dict[str, int | float], Meta(description="Amount by resource name; cpu in thousandths.")]
-Nanoseconds = Annotated[int, Meta(description="Nanoseconds since 1970.")]
-Stored = Annotated[dict[str, Any] | None, Meta(description="The stored object. Its fields have no version.")]
-More = Annotated[
-    int, Meta(description="How many were omitted because of a limit; absent if the list is complete.")
-]
+Amounts = Annotated[dict[str, int | float], doc("Amount by resource name; cpu in thousandths.")]
+Nanoseconds = Annotated[int, doc("Nanoseconds since 1970.")]
+Stored = Annotated[dict[str, Any] | None, doc("The stored object. Its fields have no version.")]
+More = Annotated[int, doc("How many were omitted because of a limit; absent if the list is complete.")]
 SwitchClass = Annotated[
-    str | None,
-    Meta(description="foundation-model, common or padding; null without affinity to switches."),
+    str | None, doc("foundation-model, common or padding; null without affinity to switches.")
 ]
 #: `class` is a word of Python.
-WithClass = TypedDict(
-    "WithClass",
-    {
-        "class": SwitchClass,
-    },
-)
+WithClass = TypedDict("WithClass", {"class": SwitchClass})
 
 OmittedChecks = Annotated[
-    list[str],
-    Meta(description="What was not checked because the search limit was reached; absent if complete."),
+    list[str], doc("What was not checked because the search limit was reached; absent if complete.")
 ]
 
 
@@ -57,29 +52,27 @@ class ExpectedStartFields(TypedDict):
 
     kind: Annotated[
         str,
-        Meta(
-            description="known: between `earliest` and `latest`, which can be equal; not-before: not before "
+        doc(
+            "known: between `earliest` and `latest`, which can be equal; not-before: not before "
             "`earliest`; unknown: see `reason`."
         ),
     ]
     earliest: Nanoseconds | None
     latest: Nanoseconds | None
     after: Annotated[
-        list[str],
-        Meta(description="Jobs that must end first on its chips: the last five, in the order of their ends."),
+        list[str], doc("Jobs that must end first on its chips: the last five, in the order of their ends.")
     ]
     reason: Annotated[
         str,
-        Meta(
-            description="Why the time or the latest time is unknown, or that jobs are moved so "
+        doc(
+            "Why the time or the latest time is unknown, or that jobs are moved so "
             "that it can start; else empty."
         ),
     ]
     estimated: Annotated[
         bool,
-        Meta(
-            description="Jobs ahead have no expected duration; the value is from recent jobs of the "
-            "same size and queue."
+        doc(
+            "Jobs ahead have no expected duration; the value is from recent jobs of the same size and queue."
         ),
     ]
-    message: Annotated[str, Meta(description="Human-readable summary, as all views show it.")]
+    message: Annotated[str, doc("Human-readable summary, as all views show it.")]

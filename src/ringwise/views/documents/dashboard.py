@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from msgspec import Meta
-
 from ringwise.views.documents.cluster import ChipTotals, JobRow, NodeRow, ShareFields
-from ringwise.views.documents.common import Amounts, More, Nanoseconds
+from ringwise.views.documents.common import Amounts, More, Nanoseconds, doc
 
-Time = Annotated[str, Meta(description="RFC 3339, in UTC.")]
-Sequence = Annotated[int, Meta(description="Increases with every change within an epoch.", ge=0)]
-Epoch = Annotated[str, Meta(description="If it changes, sequence numbers and job IDs start again.")]
+Time = Annotated[str, doc("RFC 3339, in UTC.")]
+Sequence = Annotated[int, doc("Increases with every change within an epoch.", ge=0)]
+Epoch = Annotated[str, doc("If it changes, sequence numbers and job IDs start again.")]
 
 
 class DashboardSource(TypedDict):
     """Where the documents come from."""
 
-    kind: Annotated[str, Meta(description="lab, cluster, file or journal.")]
-    name: Annotated[str, Meta(description="Directory, server or file, in human-readable form.")]
-    version: Annotated[str, Meta(description="Version of Ringwise.")]
-    live: Annotated[bool, Meta(description="False if it never changes.")]
-    leader: Annotated[str, Meta(description="Identity of the leader; empty if none is elected.")]
+    kind: Annotated[str, doc("lab, cluster, file or journal.")]
+    name: Annotated[str, doc("Directory, server or file, in human-readable form.")]
+    version: Annotated[str, doc("Version of Ringwise.")]
+    live: Annotated[bool, doc("False if it never changes.")]
+    leader: Annotated[str, doc("Identity of the leader; empty if none is elected.")]
 
 
 class DashboardBoard(TypedDict):
@@ -30,40 +28,33 @@ class DashboardBoard(TypedDict):
     name: str
     title: str
     resource: str
-    accelerator: Annotated[
-        str, Meta(description="The label accelerator-type of its nodes; empty without one.")
-    ]
-    chips: Annotated[int, Meta(description="Chips per node.")]
-    rings: Annotated[list[list[int]], Meta(description="Groups of chips with fast links.")]
-    ring_kind: Annotated[str, Meta(description="Name of a ring: ring, mesh or card.")]
+    accelerator: Annotated[str, doc("The label accelerator-type of its nodes; empty without one.")]
+    chips: Annotated[int, doc("Chips per node.")]
+    rings: Annotated[list[list[int]], doc("Groups of chips with fast links.")]
+    ring_kind: Annotated[str, doc("Name of a ring: ring, mesh or card.")]
 
 
 class DashboardSharing(TypedDict, total=False):
     """How the chips of a node are shared; absent for a node with whole chips."""
 
-    allocation_mode: Annotated[str, Meta(description="soft, static or dynamic.")]
-    used_percent: Annotated[
-        list[int], Meta(description="For a soft or dynamic node: the usage of each chip.")
-    ]
+    allocation_mode: Annotated[str, doc("soft, static or dynamic.")]
+    used_percent: Annotated[list[int], doc("For a soft or dynamic node: the usage of each chip.")]
     jobs_on_chips: Annotated[
-        list[list[int]],
-        Meta(description="For a soft or dynamic node: for each chip, the IDs of the jobs that use it."),
+        list[list[int]], doc("For a soft or dynamic node: for each chip, the IDs of the jobs that use it.")
     ]
 
 
 class DashboardNode(NodeRow, DashboardSharing):
     """The row of a node in `nodes` documents, with references into other tables of the dashboard."""
 
-    board: Annotated[int | None, Meta(description="Index in `boards`; null: its board is unknown.")]
-    holders: Annotated[
-        list[int], Meta(description="For each chip, the ID of the job that uses it; -1: none.")
-    ]
+    board: Annotated[int | None, doc("Index in `boards`; null: its board is unknown.")]
+    holders: Annotated[list[int], doc("For each chip, the ID of the job that uses it; -1: none.")]
 
 
 class DashboardJob(JobRow):
     """The row of a job in `jobs` documents, with its id."""
 
-    id: Annotated[int, Meta(description="Does not change within an epoch.")]
+    id: Annotated[int, doc("Does not change within an epoch.")]
 
 
 class DashboardQueue(TypedDict):
@@ -74,44 +65,40 @@ class DashboardQueue(TypedDict):
     state: str
     weight: int
     fair_share: Annotated[
-        Amounts,
-        Meta(description="Deserved resources: as set, otherwise its share of the parent by weight."),
+        Amounts, doc("Deserved resources: as set, otherwise its share of the parent by weight.")
     ]
-    capability: Annotated[Amounts, Meta(description="Maximum usage; a missing resource has no limit.")]
-    limit: Annotated[Amounts, Meta(description="Maximum usage of all its jobs according to UsageLimits.")]
+    capability: Annotated[Amounts, doc("Maximum usage; a missing resource has no limit.")]
+    limit: Annotated[Amounts, doc("Maximum usage of all its jobs according to UsageLimits.")]
     used: Amounts
-    pending: Annotated[int, Meta(description="Pending jobs, excluding rejected ones.")]
-    rejected: Annotated[int, Meta(description="Jobs.")]
-    running: Annotated[int, Meta(description="Jobs.")]
+    pending: Annotated[int, doc("Pending jobs, excluding rejected ones.")]
+    rejected: Annotated[int, doc("Jobs.")]
+    running: Annotated[int, doc("Jobs.")]
 
 
 class DashboardChips(ChipTotals):
     """The chips of one resource."""
 
-    fragmentation: Annotated[
-        float, Meta(description="Ratio of free chips that are on partly used nodes.", ge=0, le=1)
-    ]
+    fragmentation: Annotated[float, doc("Ratio of free chips that are on partly used nodes.", ge=0, le=1)]
 
 
 class DashboardTotals(TypedDict):
     """The cluster in a few numbers."""
 
     resources: Annotated[
-        dict[str, DashboardChips],
-        Meta(description="By resource; chips of different resources are never added up."),
+        dict[str, DashboardChips], doc("By resource; chips of different resources are never added up.")
     ]
     throttled: NotRequired[
         Annotated[
             dict[str, float],
-            Meta(
-                description="By throttled namespace: seconds of "
+            doc(
+                "By throttled namespace: seconds of "
                 "CPU time in the last minute, 0 if unknown. Absent if none is throttled."
             ),
         ]
     ]
-    pending: Annotated[int, Meta(description="Jobs that are pending.")]
-    rejected: Annotated[int, Meta(description="Rejected jobs.")]
-    running: Annotated[int, Meta(description="Scheduled jobs.")]
+    pending: Annotated[int, doc("Jobs that are pending.")]
+    rejected: Annotated[int, doc("Rejected jobs.")]
+    running: Annotated[int, doc("Scheduled jobs.")]
 
 
 class DashboardDocument(TypedDict):
@@ -123,7 +110,7 @@ class DashboardDocument(TypedDict):
     time: Time
     source: DashboardSource
     boards: list[DashboardBoard]
-    nodes: Annotated[list[DashboardNode], Meta(description="In natural order.")]
+    nodes: Annotated[list[DashboardNode], doc("In natural order.")]
     jobs: list[DashboardJob]
     queues: list[DashboardQueue]
     totals: DashboardTotals
@@ -136,10 +123,10 @@ class DashboardChangeDocument(TypedDict):
     sequence: Sequence
     time: Time
     nodes: list[DashboardNode]
-    removed_nodes: Annotated[list[str], Meta(description="Names.")]
+    removed_nodes: Annotated[list[str], doc("Names.")]
     jobs: list[DashboardJob]
-    removed_jobs: Annotated[list[int], Meta(description="IDs.")]
-    queues: Annotated[list[DashboardQueue], Meta(description="All queues if one of them changed; else none.")]
+    removed_jobs: Annotated[list[int], doc("IDs.")]
+    queues: Annotated[list[DashboardQueue], doc("All queues if one of them changed; else none.")]
     totals: DashboardTotals
 
 
@@ -149,19 +136,19 @@ class DashboardPod(TypedDict):
     name: str
     rank: int | None
     phase: str
-    node: Annotated[str, Meta(description="Empty if it has none.")]
+    node: Annotated[str, doc("Empty if it has none.")]
     chips: list[int]
     switch: str | None
     superpod: int | None
     rack: int | None
-    block: Annotated[str, Meta(description="Its logical SuperPoD in the job; empty if it has none.")]
+    block: Annotated[str, doc("Its logical SuperPoD in the job; empty if it has none.")]
 
 
 DashboardJobClass = TypedDict(
     "DashboardJobClass",
     {
         "class": Annotated[
-            str, Meta(description="foundation-model, common or padding; empty without affinity to switches.")
+            str, doc("foundation-model, common or padding; empty without affinity to switches.")
         ]
     },
 )
@@ -169,24 +156,19 @@ DashboardJobClass = TypedDict(
 
 DashboardPlace = TypedDict(
     "DashboardPlace",
-    {
-        "pod": str,
-        "from": str,
-        "to": str,
-        "chips": Annotated[list[int], Meta(description="Chips of the new placement.")],
-    },
+    {"pod": str, "from": str, "to": str, "chips": Annotated[list[int], doc("Chips of the new placement.")]},
 )
 
 
 class DashboardPlan(TypedDict):
     """A plan of moves of which the job is a part, and when it was accepted or ended."""
 
-    state: Annotated[str, Meta(description="running, done, failed or rejected.")]
-    job: Annotated[str, Meta(description="The pending job, as namespace/name.")]
-    moved: Annotated[list[str], Meta(description="The jobs to move, as namespace/name.")]
-    pods: Annotated[list[DashboardPlace], Meta(description="For a plan that is being executed: its pods.")]
-    deleted_pods: Annotated[int, Meta(description="For a plan that is being executed: evicted pods.")]
-    message: Annotated[str, Meta(description="Why it failed or was rejected; else empty.")]
+    state: Annotated[str, doc("running, done, failed or rejected.")]
+    job: Annotated[str, doc("The pending job, as namespace/name.")]
+    moved: Annotated[list[str], doc("The jobs to move, as namespace/name.")]
+    pods: Annotated[list[DashboardPlace], doc("For a plan that is being executed: its pods.")]
+    deleted_pods: Annotated[int, doc("For a plan that is being executed: evicted pods.")]
+    message: Annotated[str, doc("Why it failed or was rejected; else empty.")]
     time: Nanoseconds
 
 
@@ -196,11 +178,11 @@ class DashboardJobDocument(DashboardJobClass):
     schema: Literal["ringwise.io/dashboard-job/v1"]
     job: DashboardJob
     min_available: int
-    board: Annotated[str, Meta(description="Name of its board; empty if it has none.")]
-    labels: Annotated[dict[str, str], Meta(description="From its PodGroup and its pods.")]
-    annotations: Annotated[dict[str, str], Meta(description="From its PodGroup and its pods.")]
+    board: Annotated[str, doc("Name of its board; empty if it has none.")]
+    labels: Annotated[dict[str, str], doc("From its PodGroup and its pods.")]
+    annotations: Annotated[dict[str, str], doc("From its PodGroup and its pods.")]
     pods: list[DashboardPod]
-    plans: Annotated[list[DashboardPlan], Meta(description="MovePlans of the job, newest first.")]
+    plans: Annotated[list[DashboardPlan], doc("MovePlans of the job, newest first.")]
 
 
 class DashboardChip(TypedDict):
@@ -208,14 +190,12 @@ class DashboardChip(TypedDict):
 
     name: str
     number: int
-    health: Annotated[str, Meta(description="The letter of the row.")]
-    codes: Annotated[list[str], Meta(description="Fault codes with their levels.")]
-    job: Annotated[str, Meta(description="namespace/name of the job that uses it; empty: none.")]
-    pod: Annotated[str, Meta(description="namespace/name of the pod that uses it; empty: none.")]
-    note: Annotated[str, Meta(description="Additional information.")]
-    shares: NotRequired[
-        Annotated[list[ShareFields], Meta(description="For a soft or dynamic node: its pods.")]
-    ]
+    health: Annotated[str, doc("The letter of the row.")]
+    codes: Annotated[list[str], doc("Fault codes with their levels.")]
+    job: Annotated[str, doc("namespace/name of the job that uses it; empty: none.")]
+    pod: Annotated[str, doc("namespace/name of the pod that uses it; empty: none.")]
+    note: Annotated[str, doc("Additional information.")]
+    shares: NotRequired[Annotated[list[ShareFields], doc("For a soft or dynamic node: its pods.")]]
 
 
 class DashboardNodePod(TypedDict):
@@ -231,7 +211,7 @@ class DashboardNodePod(TypedDict):
 class DashboardReason(TypedDict):
     """Why the scheduler avoids a node: a state of it, or a taint."""
 
-    code: Annotated[str, Meta(description="The state, or `taint` and its key.")]
+    code: Annotated[str, doc("The state, or `taint` and its key.")]
     message: str
 
 
@@ -242,7 +222,7 @@ class DashboardNodeDocument(TypedDict):
     node: DashboardNode
     address: str
     labels: dict[str, str]
-    annotations: Annotated[dict[str, str], Meta(description="Those that the scheduler reads.")]
+    annotations: Annotated[dict[str, str], doc("Those that the scheduler reads.")]
     chips: list[DashboardChip]
     pods: list[DashboardNodePod]
     reasons: list[DashboardReason]
@@ -259,17 +239,17 @@ class DashboardMovesDocument(TypedDict):
 class DashboardProblem(TypedDict):
     """Something broken or blocked: a finding of `ringwise doctor`, a fault, or why jobs are pending."""
 
-    severity: Annotated[str, Meta(description="error or warning.")]
+    severity: Annotated[str, doc("error or warning.")]
     code: str
     object: str
     message: str
     fix: str
     since: Annotated[
         Nanoseconds | None,
-        Meta(description="When the first fault was detected, or the first job was created; null: unknown."),
+        doc("When the first fault was detected, or the first job was created; null: unknown."),
     ]
-    jobs: Annotated[list[str], Meta(description="The first affected jobs, as namespace/name.")]
-    more_jobs: Annotated[int, Meta(description="Number of other affected jobs.")]
+    jobs: Annotated[list[str], doc("The first affected jobs, as namespace/name.")]
+    more_jobs: Annotated[int, doc("Number of other affected jobs.")]
 
 
 class DashboardProblemsDocument(TypedDict):
@@ -293,12 +273,12 @@ class SeriesDocument(TypedDict):
     """The recorded time series: samples at equal intervals, oldest first."""
 
     schema: Literal["ringwise.io/series/v1"]
-    interval_seconds: Annotated[float, Meta(description="Seconds between two samples.")]
-    times: Annotated[list[float], Meta(description="Seconds since 1970.")]
-    resources: Annotated[dict[str, SeriesChips], Meta(description="By resource, as `totals`.")]
-    pending: Annotated[list[int], Meta(description="Pending jobs, excluding rejected ones.")]
-    rejected: Annotated[list[int], Meta(description="Jobs.")]
-    decisions: Annotated[list[float], Meta(description="Scheduled pods per second.")]
+    interval_seconds: Annotated[float, doc("Seconds between two samples.")]
+    times: Annotated[list[float], doc("Seconds since 1970.")]
+    resources: Annotated[dict[str, SeriesChips], doc("By resource, as `totals`.")]
+    pending: Annotated[list[int], doc("Pending jobs, excluding rejected ones.")]
+    rejected: Annotated[list[int], doc("Jobs.")]
+    decisions: Annotated[list[float], doc("Scheduled pods per second.")]
 
 
 class ErrorFields(TypedDict):

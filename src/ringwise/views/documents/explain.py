@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, UnsetType, field
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.common import (
@@ -14,6 +14,7 @@ from ringwise.views.documents.common import (
     Nanoseconds,
     OmittedChecks,
     SwitchClass,
+    doc,
 )
 from ringwise.views.documents.topology import PicturesFields
 
@@ -41,7 +42,7 @@ class FixFields(Fields):
 
     kind: str
     message: str
-    conflicting_jobs: Annotated[int, Meta(description="Jobs ahead in the queue, if they would start first.")]
+    conflicting_jobs: Annotated[int, doc("Jobs ahead in the queue, if they would start first.")]
 
 
 class PodLocationFields(Fields):
@@ -56,51 +57,44 @@ class PodLocationFields(Fields):
     block: str | None
     rack: int | UnsetType = UNSET
     would_be_scheduled_on: Annotated[
-        str,
-        Meta(description="The node on which it would be placed now; `node` is null until it is bound."),
+        str, doc("The node on which it would be placed now; `node` is null until it is bound.")
     ] = ""
 
 
 class WhyDocument(Document, tag="ringwise.io/why/v1", kw_only=True):
     """Why a job is pending or where it runs, and the fixes."""
 
-    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
+    now: Annotated[Nanoseconds, doc("The time to which the document refers.")]
     namespace: str
     name: str
     job_class: SwitchClass = field(name="class")
     board: str | None
-    board_reason: Annotated[str | None, Meta(description="Why this board was selected.")]
-    state: Annotated[str, Meta(description="running, starting, pending, rejected, suspended or finished.")]
+    board_reason: Annotated[str | None, doc("Why this board was selected.")]
+    state: Annotated[str, doc("running, starting, pending, rejected, suspended or finished.")]
     message: str
     faults: Annotated[
-        list[str],
-        Meta(description="What it waits for after a fault, and until when; or the faults that affect it."),
+        list[str], doc("What it waits for after a fault, and until when; or the faults that affect it.")
     ]
     reason: ReasonFields | None
-    rejected_nodes: Annotated[
-        dict[str, int] | None, Meta(description="Number of rejecting nodes by reason code.")
-    ]
-    rejection_examples: Annotated[dict[str, str] | None, Meta(description="Example message by reason code.")]
-    checked_pod: Annotated[str | None, Meta(description="The pod for which the nodes were checked.")]
+    rejected_nodes: Annotated[dict[str, int] | None, doc("Number of rejecting nodes by reason code.")]
+    rejection_examples: Annotated[dict[str, str] | None, doc("Example message by reason code.")]
+    checked_pod: Annotated[str | None, doc("The pod for which the nodes were checked.")]
     fitting_nodes: int | None
     closest_nodes: list[ClosestNodeFields]
     queue: QueuePositionFields
-    reserved_chips: Annotated[int, Meta(description="Chips that are reserved for the job.")]
-    expected_start: Annotated[
-        ExpectedStartFields | None, Meta(description="Null if it is not pending, or is rejected.")
-    ]
+    reserved_chips: Annotated[int, doc("Chips that are reserved for the job.")]
+    expected_start: Annotated[ExpectedStartFields | None, doc("Null if it is not pending, or is rejected.")]
     fixes: list[FixFields]
     pods: list[PodLocationFields]
     plan: list[str]
-    notes: Annotated[list[str], Meta(description="Fields of its objects that have no effect, and why.")] = (
-        field(default_factory=list)
+    notes: Annotated[list[str], doc("Fields of its objects that have no effect, and why.")] = field(
+        default_factory=list
     )
     omitted: OmittedChecks = field(default_factory=list)
-    errors: Annotated[
-        list[str],
-        Meta(description="What prevents the scheduler of a cluster from placing it."),
-    ] = field(default_factory=list)
-    pictures: Annotated[PicturesFields | UnsetType, Meta(description="For drawings only.")] = UNSET
+    errors: Annotated[list[str], doc("What prevents the scheduler of a cluster from placing it.")] = field(
+        default_factory=list
+    )
+    pictures: Annotated[PicturesFields | UnsetType, doc("For drawings only.")] = UNSET
 
 
 class PodStepFields(Fields):
@@ -119,11 +113,9 @@ class HistoryEntryFields(Fields):
     time: str
     nanoseconds: Nanoseconds
     kind: str
-    code: Annotated[
-        str | None, Meta(description="Reason of the event on the PodGroup, or code of the reason.")
-    ]
+    code: Annotated[str | None, doc("Reason of the event on the PodGroup, or code of the reason.")]
     message: str
-    duration_seconds: Annotated[float | None, Meta(description="Duration of what ends here.")]
+    duration_seconds: Annotated[float | None, doc("Duration of what ends here.")]
     pods: list[PodStepFields]
 
 
@@ -131,10 +123,10 @@ class JobRunFields(Fields):
     """A time in which the job had its nodes."""
 
     start: Nanoseconds
-    end: Annotated[Nanoseconds | None, Meta(description="Null if it is running.")]
-    state: Annotated[str, Meta(description="Running, Requeued, Suspended, Completed, Failed or Deleted.")]
+    end: Annotated[Nanoseconds | None, doc("Null if it is running.")]
+    state: Annotated[str, doc("Running, Requeued, Suspended, Completed, Failed or Deleted.")]
     nodes: list[str]
-    reason: Annotated[str, Meta(description="Why it ended; empty if it is running.")]
+    reason: Annotated[str, doc("Why it ended; empty if it is running.")]
 
 
 class HistoryDocument(Document, tag="ringwise.io/history/v1"):
@@ -142,14 +134,14 @@ class HistoryDocument(Document, tag="ringwise.io/history/v1"):
 
     namespace: str
     name: str
-    until: Annotated[str, Meta(description="End of the known history.")]
+    until: Annotated[str, doc("End of the known history.")]
     faults: int
     moved_pods: int
     pending_seconds: float
-    pending_reason: Annotated[str | None, Meta(description="Reason code at the end.")]
-    notes: Annotated[list[str], Meta(description="What the source of the history does not contain.")]
+    pending_reason: Annotated[str | None, doc("Reason code at the end.")]
+    notes: Annotated[list[str], doc("What the source of the history does not contain.")]
     entries: list[HistoryEntryFields]
-    runs: Annotated[list[JobRunFields], Meta(description="Oldest first.")]
+    runs: Annotated[list[JobRunFields], doc("Oldest first.")]
 
 
 class ChipCountFields(Fields):
@@ -161,15 +153,11 @@ class ChipCountFields(Fields):
     faulty: int
     isolated: int
     reserved: int
-    unschedulable: Annotated[int, Meta(description="On nodes that accept no new pods.")]
-    free: Annotated[int, Meta(description="Available for new pods.")]
-    network_faulty: Annotated[int, Meta(description="Free chips that only single-pod jobs can use.")]
+    unschedulable: Annotated[int, doc("On nodes that accept no new pods.")]
+    free: Annotated[int, doc("Available for new pods.")]
+    network_faulty: Annotated[int, doc("Free chips that only single-pod jobs can use.")]
     until_drain: Annotated[
-        int,
-        Meta(
-            description="Free chips on nodes with a later drain or reservation, only for jobs that "
-            "end before it."
-        ),
+        int, doc("Free chips on nodes with a later drain or reservation, only for jobs that end before it.")
     ]
 
 
@@ -177,10 +165,10 @@ class ShapeFields(Fields):
     """Jobs of one form."""
 
     shape: str
-    kind: Annotated[str, Meta(description="one-pod, gang, block, switches or share.")]
+    kind: Annotated[str, doc("one-pod, gang, block, switches or share.")]
     chips_per_pod: int
     pods: int
-    jobs: Annotated[int, Meta(description="Jobs of this shape that would start now.")]
+    jobs: Annotated[int, doc("Jobs of this shape that would start now.")]
     upper_bound: int
     stranded_chips: int
 
@@ -191,7 +179,7 @@ class BeforeDrainFields(Fields):
     name: str = field(name="node")
     start: Nanoseconds
     chips: int
-    event: Annotated[str, Meta(description="drained or reserved: state of the node from then on.")]
+    event: Annotated[str, doc("drained or reserved: state of the node from then on.")]
 
 
 class BoardCapacityFields(Fields):
@@ -203,7 +191,7 @@ class BoardCapacityFields(Fields):
     chips: ChipCountFields
     largest_gang: int
     shapes: list[ShapeFields]
-    drains: Annotated[list[BeforeDrainFields], Meta(description="Nodes of the `until_drain` chips.")] = field(
+    drains: Annotated[list[BeforeDrainFields], doc("Nodes of the `until_drain` chips.")] = field(
         default_factory=list
     )
     omitted: OmittedChecks = field(default_factory=list)
@@ -218,7 +206,7 @@ class CapacityDocument(Document, tag="ringwise.io/capacity/v1"):
 class FindingFields(Fields):
     """A problem of a cluster, with its place and its fix."""
 
-    severity: Annotated[str, Meta(description="error, warning or note.")]
+    severity: Annotated[str, doc("error, warning or note.")]
     code: str
     object: str
     message: str

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from msgspec import Meta
-
-from ringwise.views.documents.common import Amounts, Document, Fields, More, Nanoseconds
+from ringwise.views.documents.common import Amounts, Document, Fields, More, Nanoseconds, doc
 
 
 class LimitUseFields(Fields):
     """The usage of one entry of `hard`."""
 
-    name: Annotated[str, Meta(description="A resource, runningJobs or pendingJobs; cpu in thousandths.")]
+    name: Annotated[str, doc("A resource, runningJobs or pendingJobs; cpu in thousandths.")]
     used: int | float
     hard: int
-    borrowing_limit: Annotated[int, Meta(description="Borrowing limit.")]
-    borrowed: Annotated[int | float, Meta(description="Borrowed amount.")]
+    borrowing_limit: Annotated[int, doc("Borrowing limit.")]
+    borrowed: Annotated[int | float, doc("Borrowed amount.")]
 
 
 class LimitFields(Fields):
@@ -27,7 +25,7 @@ class LimitFields(Fields):
     queue: str | None
     user: str | None
     use: list[LimitUseFields]
-    blocked_jobs: Annotated[int, Meta(description="Jobs that are pending because of it.")]
+    blocked_jobs: Annotated[int, doc("Jobs that are pending because of it.")]
 
 
 class UsageLimitFields(TypedDict):
@@ -48,7 +46,7 @@ class UsageLimitsDocument(TypedDict):
 
     schema: Literal["ringwise.io/usagelimits/v1"]
     usagelimits: list[UsageLimitFields]
-    problems: Annotated[list[str], Meta(description="UsageLimits that were not accepted, and why.")]
+    problems: Annotated[list[str], doc("UsageLimits that were not accepted, and why.")]
     remaining_item_count: NotRequired[More]
 
 
@@ -61,7 +59,7 @@ class RunTimeFields(Fields):
     user: str | None
     max_run_time_seconds: int
     on_timeout: str
-    next_end: Annotated[Nanoseconds | None, Meta(description="When the max run time of its first job ends.")]
+    next_end: Annotated[Nanoseconds | None, doc("When the max run time of its first job ends.")]
 
 
 class LimitsDocument(Document, tag="ringwise.io/limits/v1"):
@@ -70,4 +68,4 @@ class LimitsDocument(Document, tag="ringwise.io/limits/v1"):
     now: Nanoseconds
     limits: list[LimitFields]
     max_run_times: list[RunTimeFields]
-    problems: Annotated[list[str], Meta(description="Limits without effect, and why.")]
+    problems: Annotated[list[str], doc("Limits without effect, and why.")]

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from msgspec import Meta, field
+from msgspec import field
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import FaultFields, JobFaultFields
-from ringwise.views.documents.common import Document, Fields, More, Nanoseconds, OmittedChecks
+from ringwise.views.documents.common import Document, Fields, More, Nanoseconds, OmittedChecks, doc
 from ringwise.views.documents.explain import PodStepFields
 
 
 class ListedFaultFields(JobFaultFields):
     """One fault of a node, with the affected jobs."""
 
-    affected_jobs: Annotated[
-        list[str], Meta(description="Jobs that use the chip or run on the node, as namespace/name.")
-    ]
+    affected_jobs: Annotated[list[str], doc("Jobs that use the chip or run on the node, as namespace/name.")]
 
 
 class FaultsDocument(Document, tag="ringwise.io/faults/v1"):
     """The faults that the nodes currently report."""
 
-    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
+    now: Annotated[Nanoseconds, doc("The time to which the document refers.")]
     faults: list[ListedFaultFields]
 
 
@@ -41,8 +39,8 @@ class DrillStepFields(Fields):
     kind: str
     message: str
     time: str
-    passed: Annotated[bool | None, Meta(description="For an expectation; null for other steps.")]
-    problems: Annotated[list[str], Meta(description="Why the expectation is not met.")]
+    passed: Annotated[bool | None, doc("For an expectation; null for other steps.")]
+    problems: Annotated[list[str], doc("Why the expectation is not met.")]
 
 
 class DrillEntryFields(Fields):
@@ -81,7 +79,7 @@ class MovedPodFields(Fields):
 
     name: str
     source: str = field(name="from")
-    to: Annotated[str | None, Meta(description="Null if it is pending at the end of the plan.")]
+    to: Annotated[str | None, doc("Null if it is pending at the end of the plan.")]
 
 
 class DrainedJobFields(Fields):
@@ -90,23 +88,20 @@ class DrainedJobFields(Fields):
     namespace: str
     name: str
     kind: str
-    result: Annotated[str, Meta(description="moves, pending, not-restarted or not-evicted.")]
+    result: Annotated[str, doc("moves, pending, not-restarted or not-evicted.")]
     pending_seconds: Annotated[
-        float | None,
-        Meta(description="Time until all its pods are scheduled again; null: not within the plan."),
+        float | None, doc("Time until all its pods are scheduled again; null: not within the plan.")
     ]
-    reason: Annotated[str | None, Meta(description="Why it is still pending at the end, or not evicted.")]
-    pods: Annotated[list[MovedPodFields], Meta(description="Pods to evict.")]
-    restarted: Annotated[
-        list[MovedPodFields], Meta(description="Pods on other nodes that restart with them.")
-    ]
+    reason: Annotated[str | None, doc("Why it is still pending at the end, or not evicted.")]
+    pods: Annotated[list[MovedPodFields], doc("Pods to evict.")]
+    restarted: Annotated[list[MovedPodFields], doc("Pods on other nodes that restart with them.")]
 
 
 class DrainPlanDocument(Document, tag="ringwise.io/drain-plan/v1"):
     """The effect of draining a node, leaf switch or SuperPoD, computed on a copy of the cluster."""
 
     target: str
-    kind: Annotated[str, Meta(description="node, switch or superpod.")]
+    kind: Annotated[str, doc("node, switch or superpod.")]
     nodes: list[str]
     jobs: list[DrainedJobFields]
     omitted: OmittedChecks = field(default_factory=list)
@@ -119,7 +114,7 @@ class PlannedPodFields(Fields):
     source: str = field(name="from")
     from_chips: list[int]
     to: str
-    chips: Annotated[list[int], Meta(description="The chips reserved for it there.")]
+    chips: Annotated[list[int], doc("The chips reserved for it there.")]
 
 
 class PlannedMoveFields(Fields):
@@ -128,7 +123,7 @@ class PlannedMoveFields(Fields):
     namespace: str
     name: str
     chips: int
-    cost_chip_seconds: Annotated[float, Meta(description="Its chips times the cost of a restart.")]
+    cost_chip_seconds: Annotated[float, doc("Its chips times the cost of a restart.")]
     pods: list[PlannedPodFields]
 
 
@@ -144,9 +139,9 @@ class MovePlanFields(Fields):
     """The moves that let one job start now."""
 
     id: str
-    namespace: Annotated[str, Meta(description="Of the pending job.")]
+    namespace: Annotated[str, doc("Of the pending job.")]
     name: str
-    chips: Annotated[int, Meta(description="Chips of its pending pods.")]
+    chips: Annotated[int, doc("Chips of its pending pods.")]
     moved_jobs: int
     moved_chips: int
     cost_chip_seconds: float
@@ -166,13 +161,13 @@ class ListedMovePlanFields(TypedDict):
     """A MovePlan object."""
 
     name: str
-    job: Annotated[str, Meta(description="The pending job.")]
-    moved: Annotated[list[str], Meta(description="The jobs to move.")]
-    pods: Annotated[int, Meta(description="Pods to move.")]
+    job: Annotated[str, doc("The pending job.")]
+    moved: Annotated[list[str], doc("The jobs to move.")]
+    pods: Annotated[int, doc("Pods to move.")]
     chips: int
     approval: str
-    state: Annotated[str, Meta(description="pending, queued, running, done, failed or rejected.")]
-    message: Annotated[str, Meta(description="Its progress, or why it is not executed.")]
+    state: Annotated[str, doc("pending, queued, running, done, failed or rejected.")]
+    message: Annotated[str, doc("Its progress, or why it is not executed.")]
     created: Nanoseconds
     created_by: str
     approved_by: str
@@ -182,7 +177,7 @@ class MovePlansDocument(TypedDict):
     """All MovePlan objects."""
 
     schema: Literal["ringwise.io/moveplans/v1"]
-    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
+    now: Annotated[Nanoseconds, doc("The time to which the document refers.")]
     moveplans: list[ListedMovePlanFields]
     remaining_item_count: NotRequired[More]
 
@@ -191,7 +186,7 @@ class MovePlanDocument(ListedMovePlanFields):
     """A MovePlan object with its moves."""
 
     schema: Literal["ringwise.io/moveplan/v1"]
-    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
+    now: Annotated[Nanoseconds, doc("The time to which the document refers.")]
     plan: MovePlanFields
 
 
@@ -205,13 +200,11 @@ class PlannedMoves(Fields):
 class DefragPlanDocument(Document, tag="ringwise.io/defrag-plan/v1"):
     """The moves that would start jobs blocked by fragmentation, computed on a copy of the cluster."""
 
-    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
+    now: Annotated[Nanoseconds, doc("The time to which the document refers.")]
     plans: Annotated[
-        list[MovePlanFields],
-        Meta(description="In queue order; each assumes that the previous ones were executed."),
+        list[MovePlanFields], doc("In queue order; each assumes that the previous ones were executed.")
     ]
     without_plan: Annotated[
-        list[NoMovePlanFields],
-        Meta(description="Jobs blocked by fragmentation, or requested ones, without a plan."),
+        list[NoMovePlanFields], doc("Jobs blocked by fragmentation, or requested ones, without a plan.")
     ]
     omitted: OmittedChecks = field(default_factory=list)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, UnsetType, field
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.common import Document, Fields, SwitchClass
+from ringwise.views.documents.common import Document, Fields, SwitchClass, doc
 from ringwise.views.documents.topology import PicturesFields, PlacedSwitchFields
 
 
@@ -16,7 +16,7 @@ class CandidateFields(Fields):
 
     node: str
     accepted: bool
-    score: Annotated[int | None, Meta(description="Before weights; null if rejected.")]
+    score: Annotated[int | None, doc("Before weights; null if rejected.")]
     reason: ReasonFields | None
 
 
@@ -26,14 +26,14 @@ class PlacedPodFields(Fields):
     name: str
     rank: int
     node: str | None
-    chips: Annotated[list[int] | None, Meta(description="In the order of the annotation.")]
+    chips: Annotated[list[int] | None, doc("In the order of the annotation.")]
     switch: str | None
     superpod: int | None
     logical_superpod: int | None
     annotations: dict[str, str] | None
     rack: int | UnsetType | None = UNSET
     logical_rack: int | UnsetType | None = UNSET
-    candidates: Annotated[list[CandidateFields] | UnsetType, Meta(description="With --scores only.")] = UNSET
+    candidates: Annotated[list[CandidateFields] | UnsetType, doc("With --scores only.")] = UNSET
 
 
 class PlacedJobFields(Fields):
@@ -42,11 +42,11 @@ class PlacedJobFields(Fields):
     namespace: str
     name: str
     job_class: SwitchClass = field(name="class")
-    state: Annotated[str, Meta(description="scheduled, pending or rejected; with --all also running.")]
+    state: Annotated[str, doc("scheduled, pending or rejected; with --all also running.")]
     reason: ReasonFields | None
     pods: list[PlacedPodFields]
-    notes: Annotated[list[str], Meta(description="Fields without effect, and why some pods are pending.")] = (
-        field(default_factory=list)
+    notes: Annotated[list[str], doc("Fields without effect, and why some pods are pending.")] = field(
+        default_factory=list
     )
 
 
@@ -54,17 +54,15 @@ class PlacedPictureFields(Fields):
     """The data of a job that a drawing shows in addition to its pods."""
 
     resource: str | None
-    plan: Annotated[list[str], Meta(description="How the nodes of the job were selected.")]
+    plan: Annotated[list[str], doc("How the nodes of the job were selected.")]
     board_reason: str | None
 
 
 class PlacePicturesFields(PicturesFields):
     """The same for all jobs."""
 
-    jobs: Annotated[list[PlacedPictureFields], Meta(description="In the order of the jobs.")]
-    free_before: Annotated[
-        list[list[int]], Meta(description="Free chips before the run, in the order of the nodes.")
-    ]
+    jobs: Annotated[list[PlacedPictureFields], doc("In the order of the jobs.")]
+    free_before: Annotated[list[list[int]], doc("Free chips before the run, in the order of the nodes.")]
 
 
 class PlaceDocument(Document, tag="ringwise.io/place/v1"):
@@ -72,7 +70,6 @@ class PlaceDocument(Document, tag="ringwise.io/place/v1"):
 
     jobs: list[PlacedJobFields]
     switches: Annotated[
-        list[PlacedSwitchFields] | UnsetType,
-        Meta(description="Set if the cluster has a leaf-switch topology."),
+        list[PlacedSwitchFields] | UnsetType, doc("Set if the cluster has a leaf-switch topology.")
     ] = UNSET
-    pictures: Annotated[PlacePicturesFields | UnsetType, Meta(description="For drawings only.")] = UNSET
+    pictures: Annotated[PlacePicturesFields | UnsetType, doc("For drawings only.")] = UNSET

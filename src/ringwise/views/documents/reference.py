@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
-
-from ringwise.views.documents.common import Document, Fields, Nanoseconds
+from ringwise.views.documents.common import Document, Fields, Nanoseconds, doc
 
 
 class RequestFields(Fields):
@@ -14,7 +12,7 @@ class RequestFields(Fields):
 
     one_pod: list[int]
     multi_pod: list[int]
-    multi_pod_vendor: Annotated[list[int], Meta(description="As in Huawei's documents.")]
+    multi_pod_vendor: Annotated[list[int], doc("As in Huawei's documents.")]
 
 
 class RuleFields(Fields):
@@ -72,8 +70,8 @@ class VersionDocument(Document, tag="ringwise.io/version/v1"):
     """The version of Ringwise."""
 
     version: str
-    commit: Annotated[str | None, Meta(description="Null if it was not built from a release.")]
-    schemas: Annotated[dict[str, str], Meta(description="Supported formats with their schema versions.")]
+    commit: Annotated[str | None, doc("Null if it was not built from a release.")]
+    schemas: Annotated[dict[str, str], doc("Supported formats with their schema versions.")]
 
 
 class ConfigurationLineFields(Fields):
@@ -117,7 +115,7 @@ class BenchDocument(Document, tag="ringwise.io/bench/v1"):
     """The results of a benchmark."""
 
     bench: str
-    version: Annotated[str, Meta(description="The version of Ringwise.")]
+    version: Annotated[str, doc("The version of Ringwise.")]
     machine: MachineFields
     duration_seconds: float
     results: list[FigureFields]
@@ -126,12 +124,12 @@ class BenchDocument(Document, tag="ringwise.io/bench/v1"):
 class DifferenceFields(Fields):
     """The first command that is not as it was recorded."""
 
-    file: Annotated[str, Meta(description="The file of the journal.")]
+    file: Annotated[str, doc("The file of the journal.")]
     line: int
     now: Nanoseconds
     command: int
-    recorded: Annotated[Any, Meta(description="The command in the journal.")]
-    decided: Annotated[Any, Meta(description="The command of the replay.")]
+    recorded: Annotated[Any, doc("The command in the journal.")]
+    decided: Annotated[Any, doc("The command of the replay.")]
 
 
 class ReplayDocument(Document, tag="ringwise.io/replay/v1"):
@@ -164,34 +162,34 @@ class BundledJournalFields(Fields):
 class CheckedChipFields(Fields):
     """The data that the driver reports for one chip."""
 
-    id: Annotated[int, Meta(description="Physical ID.")]
-    name: Annotated[str, Meta(description="Model of the chip.")]
-    answers: Annotated[bool, Meta(description="Whether the driver reports its faults.")]
-    faults: Annotated[dict[str, str], Meta(description="Fault codes with their levels.")]
+    id: Annotated[int, doc("Physical ID.")]
+    name: Annotated[str, doc("Model of the chip.")]
+    answers: Annotated[bool, doc("Whether the driver reports its faults.")]
+    faults: Annotated[dict[str, str], doc("Fault codes with their levels.")]
     network: Literal["up", "down", "unknown"]
     memory_megabytes: int
     memory_used_megabytes: float | None
     ai_cores: int
-    sharing: Annotated[bool | None, Meta(description="Whether containers can share the chip.")]
+    sharing: Annotated[bool | None, doc("Whether containers can share the chip.")]
 
 
 class HardwareCheckDocument(Document, tag="ringwise.io/hardware-check/v1"):
     """The NPUs of one node as the driver reports them, without names and addresses."""
 
-    ringwise: Annotated[str, Meta(description="Version that created it.")]
-    driver: Annotated[str, Meta(description="Driver interface: dcmi, npu-smi or simulated.")]
+    ringwise: Annotated[str, doc("Version that created it.")]
+    driver: Annotated[str, doc("Driver interface: dcmi, npu-smi or simulated.")]
     driver_version: str
     card_type: str
     resource: str
     board_ids: list[str]
     products: list[str]
-    superpod: Annotated[bool, Meta(description="Whether the driver reports a SuperPoD.")]
-    accelerator_type: Annotated[str, Meta(description="Label of the node; empty if it is unknown.")]
-    boards: Annotated[list[str], Meta(description="Board profiles that match the node.")]
-    links: Annotated[str, Meta(description="Linked chips of the board profile.")]
+    superpod: Annotated[bool, doc("Whether the driver reports a SuperPoD.")]
+    accelerator_type: Annotated[str, doc("Label of the node; empty if it is unknown.")]
+    boards: Annotated[list[str], doc("Board profiles that match the node.")]
+    links: Annotated[str, doc("Linked chips of the board profile.")]
     driver_links: Annotated[
         list[list[int]] | None,
-        Meta(description="Groups of chips linked by HCCS or UB; null if the driver does not report them."),
+        doc("Groups of chips linked by HCCS or UB; null if the driver does not report them."),
     ]
     chips: list[CheckedChipFields]
     problems: list[str]
@@ -200,12 +198,12 @@ class HardwareCheckDocument(Document, tag="ringwise.io/hardware-check/v1"):
 class SupportBundleDocument(Document, tag="ringwise.io/support-bundle/v1"):
     """The content of a support bundle."""
 
-    ringwise: Annotated[str, Meta(description="Version that created it.")]
+    ringwise: Annotated[str, doc("Version that created it.")]
     source: Literal["files", "lab", "cluster"]
     names: Literal["replaced", "kept"]
     replaced: ReplacedFields
-    objects: Annotated[dict[str, int], Meta(description="Number of objects by kind.")]
+    objects: Annotated[dict[str, int], doc("Number of objects by kind.")]
     journals: list[BundledJournalFields]
-    excluded: Annotated[str, Meta(description="Data that is never included.")]
-    omitted: Annotated[list[str], Meta(description="Objects that are not used for decisions.")]
-    missing: Annotated[list[str], Meta(description="What could not be read or listed, or is too large.")]
+    excluded: Annotated[str, doc("Data that is never included.")]
+    omitted: Annotated[list[str], doc("Objects that are not used for decisions.")]
+    missing: Annotated[list[str], doc("What could not be read or listed, or is too large.")]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from msgspec import Meta
-
-from ringwise.views.documents.common import More, Nanoseconds
+from ringwise.views.documents.common import More, Nanoseconds, doc
 
 
 class ReservedNodeFields(TypedDict):
@@ -22,7 +20,7 @@ class RunsThereFields(TypedDict):
 
     job: str
     pods: int
-    ends: Annotated[Nanoseconds | None, Meta(description="Expected end; null: unknown.")]
+    ends: Annotated[Nanoseconds | None, doc("Expected end; null: unknown.")]
 
 
 class ReservationFields(TypedDict):
@@ -30,18 +28,16 @@ class ReservationFields(TypedDict):
 
     name: str
     nodes: list[str]
-    queue: Annotated[str | None, Meta(description="Null if a namespace is the holder.")]
+    queue: Annotated[str | None, doc("Null if a namespace is the holder.")]
     namespace: str | None
     start: Nanoseconds
     end: Nanoseconds
-    state: Annotated[str, Meta(description="pending or active.")]
-    created_by: Annotated[
-        str, Meta(description="The user who created it; empty if admission did not record it.")
-    ]
-    created: Annotated[str, Meta(description="When it was created.")]
+    state: Annotated[str, doc("pending or active.")]
+    created_by: Annotated[str, doc("The user who created it; empty if admission did not record it.")]
+    created: Annotated[str, doc("When it was created.")]
     reason: str
-    problems: Annotated[list[ReservedNodeFields], Meta(description="Nodes that cannot be used as they are.")]
-    running: Annotated[list[RunsThereFields], Meta(description="They are not evicted.")]
+    problems: Annotated[list[ReservedNodeFields], doc("Nodes that cannot be used as they are.")]
+    running: Annotated[list[RunsThereFields], doc("They are not evicted.")]
 
 
 class ReservationsDocument(TypedDict):
@@ -50,7 +46,7 @@ class ReservationsDocument(TypedDict):
     schema: Literal["ringwise.io/reservations/v1"]
     now: Nanoseconds
     reservations: list[ReservationFields]
-    problems: Annotated[list[str], Meta(description="Reservations that were not accepted, and why.")]
+    problems: Annotated[list[str], doc("Reservations that were not accepted, and why.")]
     remaining_item_count: NotRequired[More]
 
 
@@ -66,6 +62,6 @@ class ReservationChangeDocument(TypedDict):
     """A reservation that was created or deleted."""
 
     schema: Literal["ringwise.io/reservation-change/v1"]
-    action: Annotated[str, Meta(description="reserve or unreserve.")]
+    action: Annotated[str, doc("reserve or unreserve.")]
     name: str
-    reservation: Annotated[ReservationFields | None, Meta(description="Null if it was deleted.")]
+    reservation: Annotated[ReservationFields | None, doc("Null if it was deleted.")]

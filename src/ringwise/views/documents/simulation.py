@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
-
-from ringwise.views.documents.common import Document, Fields
+from ringwise.views.documents.common import Document, Fields, doc
 
 
 class WaitFields(Fields):
@@ -39,10 +37,10 @@ class MoveFields(Fields):
     """Running jobs that were moved so that others could start: only with the setting `defragment: auto`."""
 
     plans: int
-    failed_plans: Annotated[int, Meta(description="Plans after which the pending job did not start.")]
-    jobs: Annotated[int, Meta(description="Moved jobs; a job that was moved twice is counted twice.")]
-    chips: Annotated[int, Meta(description="Their chips.")]
-    cost_chip_hours: Annotated[float, Meta(description="Their chips times the cost of a restart.")]
+    failed_plans: Annotated[int, doc("Plans after which the pending job did not start.")]
+    jobs: Annotated[int, doc("Moved jobs; a job that was moved twice is counted twice.")]
+    chips: Annotated[int, doc("Their chips.")]
+    cost_chip_hours: Annotated[float, doc("Their chips times the cost of a restart.")]
 
 
 class EstimateFields(Fields):
@@ -52,17 +50,14 @@ class EstimateFields(Fields):
     """
 
     jobs: int
-    ranges: Annotated[int, Meta(description="Estimates with an earliest and a latest time.")]
-    not_before: Annotated[int, Meta(description="Estimates with only an earliest time.")]
-    estimated_durations: Annotated[int, Meta(description="Estimates with estimated durations.")]
+    ranges: Annotated[int, doc("Estimates with an earliest and a latest time.")]
+    not_before: Annotated[int, doc("Estimates with only an earliest time.")]
+    estimated_durations: Annotated[int, doc("Estimates with estimated durations.")]
     median_error_seconds: Annotated[
-        float | None,
-        Meta(description="Difference between the middle of the range and the start; null without ranges."),
+        float | None, doc("Difference between the middle of the range and the start; null without ranges.")
     ]
     p90_error_seconds: float | None
-    within_range_ratio: Annotated[
-        float | None, Meta(description="Ratio of estimates that the start confirmed.")
-    ]
+    within_range_ratio: Annotated[float | None, doc("Ratio of estimates that the start confirmed.")]
 
 
 class RunFields(Fields):
@@ -70,30 +65,27 @@ class RunFields(Fields):
 
     name: str
     kind: Annotated[
-        Literal["bound", "configuration", "policy"],
-        Meta(description="bound: counts only chips, in strict order."),
+        Literal["bound", "configuration", "policy"], doc("bound: counts only chips, in strict order.")
     ]
-    settings: Annotated[dict[str, str], Meta(description="Settings that differ from the configuration.")]
+    settings: Annotated[dict[str, str], doc("Settings that differ from the configuration.")]
     policy: str | None
-    started: Annotated[int, Meta(description="Jobs that have started.")]
+    started: Annotated[int, doc("Jobs that have started.")]
     pending_seconds: WaitFields
     mean_over_bound: Annotated[
-        float | None,
-        Meta(description="Mean pending time divided by that of the bound; null if one is 0 or unknown."),
+        float | None, doc("Mean pending time divided by that of the bound; null if one is 0 or unknown.")
     ]
     started_before_bound: Annotated[
-        int, Meta(description="Jobs that started earlier than in the bound; none with a strict order.")
+        int, doc("Jobs that started earlier than in the bound; none with a strict order.")
     ]
-    utilization: Annotated[float, Meta(description="Ratio of used chips, until the last job was submitted.")]
+    utilization: Annotated[float, doc("Ratio of used chips, until the last job was submitted.")]
     head_blocked_hours: Annotated[
-        float,
-        Meta(description="Time that the first job was pending although enough chips were free."),
+        float, doc("Time that the first job was pending although enough chips were free.")
     ]
-    idle_chip_hours_while_blocked: Annotated[float, Meta(description="Free chips during this time.")]
-    restarts: Annotated[int, Meta(description="Runs that ended because of faults or evictions.")]
-    lost_chip_hours: Annotated[float, Meta(description="Usage of those runs.")]
+    idle_chip_hours_while_blocked: Annotated[float, doc("Free chips during this time.")]
+    restarts: Annotated[int, doc("Runs that ended because of faults or evictions.")]
+    lost_chip_hours: Annotated[float, doc("Usage of those runs.")]
     moves: MoveFields
-    estimates: Annotated[EstimateFields | None, Meta(description="null if no estimates were computed.")]
+    estimates: Annotated[EstimateFields | None, doc("null if no estimates were computed.")]
     sizes: list[SizeFields]
     curve: list[CurvePoint]
 
@@ -118,10 +110,10 @@ class SimulationDocument(Document, tag="ringwise.io/simulation/v1"):
 
     title: str
     seed: str
-    interrupted: Annotated[bool, Meta(description="Interrupted with Ctrl-C; the last run is incomplete.")]
+    interrupted: Annotated[bool, doc("Interrupted with Ctrl-C; the last run is incomplete.")]
     cluster: SimulatedCluster
     jobs: int
     omitted: list[LeftOutJobs]
-    virtual_seconds: Annotated[float, Meta(description="Time between the first and the last submission.")]
-    load: Annotated[float, Meta(description="Average requested chips divided by all chips.")]
+    virtual_seconds: Annotated[float, doc("Time between the first and the last submission.")]
+    load: Annotated[float, doc("Average requested chips divided by all chips.")]
     runs: list[RunFields]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from msgspec import Meta, field
+from msgspec import field
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import NodeChipsFields
-from ringwise.views.documents.common import Document, Fields, More, Nanoseconds
+from ringwise.views.documents.common import Document, Fields, More, Nanoseconds, doc
 from ringwise.views.documents.reservations import ReservationFields
 
 
@@ -27,7 +27,7 @@ class SwitchNodeFields(Fields):
     node: str
     position: int
     free: bool
-    faulty: Annotated[bool, Meta(description="Whether a chip or its switches are faulty.")]
+    faulty: Annotated[bool, doc("Whether a chip or its switches are faulty.")]
     jobs: list[str]
 
 
@@ -37,9 +37,9 @@ class SwitchFields(Fields):
     ip: str
     state: str
     healthy: bool
-    faulty: Annotated[bool, Meta(description="Whether all its nodes report that their switches are faulty.")]
+    faulty: Annotated[bool, doc("Whether all its nodes report that their switches are faulty.")]
     free_nodes: int
-    servers: Annotated[int, Meta(description="Positions of the switch, including those without a node.")]
+    servers: Annotated[int, doc("Positions of the switch, including those without a node.")]
     nodes: list[SwitchNodeFields]
 
 
@@ -51,7 +51,7 @@ class BlockFields(Fields):
     nodes: list[str]
 
 
-FaultyNodes = Annotated[list[str], Meta(description="Nodes with a faulty chip or faulty switches.")]
+FaultyNodes = Annotated[list[str], doc("Nodes with a faulty chip or faulty switches.")]
 
 
 class RackFields(Fields):
@@ -90,31 +90,22 @@ class PicturesFields(Fields):
     """What a drawing shows beside a job: chips of nodes, leaf switches, SuperPoDs."""
 
     nodes: list[NodeChipsFields]
-    switches: Annotated[
-        list[SwitchFields] | None, Meta(description="Null if no job is placed by leaf switches.")
-    ]
-    superpods: Annotated[
-        list[SuperPodFields] | None, Meta(description="Null if no job is placed in blocks of SuperPoDs.")
-    ]
+    switches: Annotated[list[SwitchFields] | None, doc("Null if no job is placed by leaf switches.")]
+    superpods: Annotated[list[SuperPodFields] | None, doc("Null if no job is placed in blocks of SuperPoDs.")]
 
 
 class IsolationFields(TypedDict):
     """A target that an operator isolated or will drain."""
 
     name: str
-    target: Annotated[str, Meta(description="Target in the format of the commands.")]
-    chips: Annotated[list[str], Meta(description="Empty for all chips.")]
-    title: Annotated[str, Meta(description="The target in human-readable form.")]
-    state: Annotated[str, Meta(description="pending or active.")]
-    created_by: Annotated[
-        str, Meta(description="The user who created it; empty if admission did not record it.")
-    ]
-    created: Annotated[str, Meta(description="When it was created.")]
+    target: Annotated[str, doc("Target in the format of the commands.")]
+    chips: Annotated[list[str], doc("Empty for all chips.")]
+    title: Annotated[str, doc("The target in human-readable form.")]
+    state: Annotated[str, doc("pending or active.")]
+    created_by: Annotated[str, doc("The user who created it; empty if admission did not record it.")]
+    created: Annotated[str, doc("When it was created.")]
     reason: str
-    start: Annotated[
-        Nanoseconds | None,
-        Meta(description="Start of a scheduled drain; null: isolated immediately."),
-    ]
+    start: Annotated[Nanoseconds | None, doc("Start of a scheduled drain; null: isolated immediately.")]
 
 
 class IsolationsDocument(TypedDict):
@@ -129,15 +120,12 @@ class IsolationsDocument(TypedDict):
 class TopologyDocument(Document, tag="ringwise.io/topology/v1"):
     """Leaf switches and SuperPoDs with their jobs."""
 
-    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
+    now: Annotated[Nanoseconds, doc("The time to which the document refers.")]
     switches: list[SwitchFields] | None
     superpods: list[SuperPodFields]
     isolated: Annotated[
-        list[str],
-        Meta(description="Nodes, leaf switches and SuperPoDs that are isolated or will be drained."),
+        list[str], doc("Nodes, leaf switches and SuperPoDs that are isolated or will be drained.")
     ]
-    isolations: Annotated[list[IsolationFields], Meta(description="The same with user and reason.")]
-    reservations: Annotated[
-        list[ReservationFields], Meta(description="Nodes reserved for queues and namespaces.")
-    ]
+    isolations: Annotated[list[IsolationFields], doc("The same with user and reason.")]
+    reservations: Annotated[list[ReservationFields], doc("Nodes reserved for queues and namespaces.")]
     problems: list[ReasonFields]
