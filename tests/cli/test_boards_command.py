@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from ringwise.cli.query.boards import boards
+from ringwise.cli.query.boards import boards_command
 from ringwise.manifests.settings.boards import shipped_boards
 
 OWN = """
@@ -23,7 +23,7 @@ name = "free-count"
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(boards, list(arguments))
+    return CliRunner().invoke(boards_command, list(arguments))
 
 
 @pytest.mark.parametrize("arguments", [(), ("list",)])

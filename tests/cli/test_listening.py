@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from ringwise.cli.commands import run
+from ringwise.cli.commands import run_command
 from ringwise.metrics.endpoints import parse_address
 from tests.deploy.shipped import objects
 
@@ -13,7 +13,7 @@ COMPONENTS = ("scheduler", "controller", "admission", "device-plugin")
 
 
 def defaults(component: str) -> dict[str, str]:
-    command = run.get_command(click.Context(run), component)
+    command = run_command.get_command(click.Context(run_command), component)
     assert command is not None
     inner = click.Context(command)
     found = {one.name: one.get_default(inner) for one in command.params if str(one.name).endswith("address")}

@@ -10,7 +10,7 @@ import msgspec
 from click.testing import CliRunner
 
 from ringwise.cli.printers.topology import draw_switches
-from ringwise.cli.query.topology import topology
+from ringwise.cli.query.topology import topology_command
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchJob, switch_states
 from ringwise.topology.switches import Server, make_topology, resolve
@@ -22,22 +22,22 @@ def test_import_writes_the_config_map(tmp_path: Path) -> None:
     listed = tmp_path / "list.csv"
     listed.write_text("10.0.0.1,a\n10.0.0.1,b\n10.0.0.2,c\n")
     command = ["import", str(listed), "--leaf-size", "4", "--level", "single_layer", "-o", "json"]
-    ran = CliRunner().invoke(topology, command)
+    ran = CliRunner().invoke(topology_command, command)
     assert ran.exit_code == 0
     data = json.loads(ran.stdout)["data"]
     assert data["tor_level"] == "single_layer"
     assert json.loads(data["tor_info"])["tor_count"] == 4
-    assert "tor_info: |" in CliRunner().invoke(topology, ["import", str(listed)]).stdout
+    assert "tor_info: |" in CliRunner().invoke(topology_command, ["import", str(listed)]).stdout
 
 
 def test_import_says_what_is_wrong(tmp_path: Path) -> None:
-    ran = CliRunner().invoke(topology, ["import", "-"], input="s,a\nt,a\nt,b\n")
+    ran = CliRunner().invoke(topology_command, ["import", "-"], input="s,a\nt,a\nt,b\n")
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr == "stdin: server a is listed under switches s and t; the first one is used\n"
     missing = str(tmp_path / "nothing.csv")
-    ran = CliRunner().invoke(topology, ["import", missing])
+    ran = CliRunner().invoke(topology_command, ["import", missing])
     assert (ran.exit_code, ran.stderr) == (2, f"{missing}: cannot be read: no such file or directory\n")
-    ran = CliRunner().invoke(topology, ["import", "-", "--leaf-size", "1"], input="s,a\ns,b\n")
+    ran = CliRunner().invoke(topology_command, ["import", "-", "--leaf-size", "1"], input="s,a\ns,b\n")
     assert ran.exit_code == 2
     assert "lists 2 servers, more than tor_count (1)" in ran.stderr
 
@@ -76,7 +76,7 @@ ROOT = Path(__file__).parents[2]
 def test_show_draws_an_input() -> None:
     file = str(ROOT / "examples/switches/common-fallback.yaml")
     settings = str(ROOT / "examples/switches/version-2.0-shared-1.conf")
-    ran = CliRunner().invoke(topology, ["show", "-f", file, "--config", settings])
+    ran = CliRunner().invoke(topology_command, ["show", "-f", file, "--config", settings])
     assert ran.stdout == (
         "leaf-1  idle               . . . .  4 of 4 free\n"
         "leaf-2  shared, unhealthy  A A A .  1 of 4 free\n"
@@ -85,14 +85,14 @@ def test_show_draws_an_input() -> None:
         "\n"
         "A default/a, B default/b, . free, x not free\n"
     )
-    ran = CliRunner().invoke(topology, ["show", "-f", file, "--config", settings, "-o", "json"])
+    ran = CliRunner().invoke(topology_command, ["show", "-f", file, "--config", settings, "-o", "json"])
     assert [row["healthy"] for row in json.loads(ran.stdout)["switches"]] == [True, False, False, True]
 
 
 def test_show_without_a_topology(tmp_path: Path) -> None:
     node = tmp_path / "node.yaml"
     node.write_text("{apiVersion: v1, kind: Node, metadata: {name: node-1}}\n")
-    ran = CliRunner().invoke(topology, ["show", "-f", str(node)])
+    ran = CliRunner().invoke(topology_command, ["show", "-f", str(node)])
     assert ran.exit_code == 2
     assert "no valid ConfigMap kube-system/basic-tor-node-cm and no SuperPoD IDs" in ran.stderr
 

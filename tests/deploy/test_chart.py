@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import ringwise
-from ringwise.cli.commands import run
+from ringwise.cli.commands import run_command
 from ringwise.framework.configuration import Settings
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
@@ -116,7 +116,7 @@ def understood(arguments: list[str]) -> dict[str, Any]:
     """What the command makes of its arguments, without running."""
     run_word, name, *rest = arguments
     assert run_word == "run"
-    command = run.get_command(click.Context(run), name)
+    command = run_command.get_command(click.Context(run_command), name)
     assert command is not None
     # As the DaemonSet sets it.
     with pytest.MonkeyPatch.context() as environment:

@@ -18,7 +18,7 @@ import sys
 
 import ringwise.apps.device_plugin
 import ringwise.apps.logs  # noqa: F401
-from ringwise.cli.run.device_plugin import device_plugin
+from ringwise.cli.run.device_plugin import device_plugin_command
 
 #: File systems that hold no files of programs.
 _KERNEL = ("/proc", "/sys", "/dev")
@@ -49,7 +49,7 @@ def main() -> None:
         os.setgid(int(user))
         os.setuid(int(user))
     os.umask(0o077)
-    sys.exit(device_plugin.main(arguments, standalone_mode=False))
+    sys.exit(device_plugin_command.main(arguments, standalone_mode=False))
 
 
 if __name__ == "__main__":

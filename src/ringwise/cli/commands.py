@@ -22,21 +22,19 @@ _WITH_EXAMPLES: set[int] = set()
 
 #: Values of --dry-run for which a command changes nothing.
 _DRY_RUN = ("--dry-run=client", "--dry-run=server")
-#: Modules of commands that change something.
-_CHANGING = ("ringwise.cli.change.",)
 
 
 class CommandEntry(NamedTuple):
-    """Where a command is defined, and the first sentence of its help."""
+    """The module below `cli` that defines `NAME_command`, and the first sentence of its help."""
 
     module: str
-    attribute: str
     help: str
+    starts_components: bool = False
 
     @property
     def changes(self) -> bool:
         """Whether it changes a cluster or a lab, or starts a component."""
-        return self.module.startswith(_CHANGING) or self.attribute == "run"
+        return self.module.startswith("change.") or self.starts_components
 
 
 class LazyGroup(click.Group):
@@ -72,7 +70,8 @@ class LazyGroup(click.Group):
         entry = self.entries.get(cmd_name)
         if entry is None:
             return super().get_command(ctx, cmd_name)
-        command = getattr(import_module(entry.module), entry.attribute)
+        module = import_module(f"ringwise.cli.{entry.module}")
+        command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         assert isinstance(command, click.Command)
         self._add_examples(ctx, command, (*self.path, cmd_name))
         return command
@@ -147,270 +146,86 @@ ASKS_CLUSTERS = "ringwise.asks-clusters"
 TYPED = "ringwise.typed"
 
 COMPONENTS = {
-    "scheduler": CommandEntry(
-        "ringwise.cli.run.components",
-        "scheduler",
-        "Run the scheduler on a Kubernetes cluster",
-    ),
-    "controller": CommandEntry(
-        "ringwise.cli.run.components",
-        "controller",
-        "Run the vcjob controller on a Kubernetes cluster",
-    ),
-    "admission": CommandEntry(
-        "ringwise.cli.run.components",
-        "admission_command",
-        "Run the webhook that rejects jobs that can never run",
-    ),
-    "device-plugin": CommandEntry(
-        "ringwise.cli.run.device_plugin",
-        "device_plugin",
-        "Run the kubelet device plugin on this node",
-    ),
+    "scheduler": CommandEntry("run.components", "Run the scheduler on a Kubernetes cluster"),
+    "controller": CommandEntry("run.components", "Run the vcjob controller on a Kubernetes cluster"),
+    "admission": CommandEntry("run.components", "Run the webhook that rejects jobs that can never run"),
+    "device-plugin": CommandEntry("run.device_plugin", "Run the kubelet device plugin on this node"),
 }
 DEVICE_PLUGIN = {
-    "check": CommandEntry(
-        "ringwise.cli.run.hardware_check",
-        "check_command",
-        "Check the NPUs of this node",
-    ),
+    "check": CommandEntry("run.hardware_check", "Check the NPUs of this node"),
 }
 SECTIONS = {
     "Inspect": {
-        "why": CommandEntry(
-            "ringwise.cli.query.explain",
-            "why_command",
-            "Explain why a job is pending, or why it runs where it runs",
-        ),
-        "get": CommandEntry(
-            "ringwise.cli.query.objects",
-            "get_command",
-            "List jobs, nodes, queues, pods and other objects",
-        ),
-        "describe": CommandEntry(
-            "ringwise.cli.query.objects",
-            "describe_command",
-            "Show details of one object",
-        ),
-        "top": CommandEntry(
-            "ringwise.cli.query.top",
-            "top_command",
-            "Show chips, queues and pending jobs until Ctrl-C",
-        ),
-        "capacity": CommandEntry(
-            "ringwise.cli.query.explain",
-            "capacity_command",
-            "Show how many more jobs of each shape would fit now",
-        ),
-        "events": CommandEntry(
-            "ringwise.cli.query.explain",
-            "events_command",
-            "List the events of a job: pending, scheduled, faults, end",
-        ),
-        "history": CommandEntry(
-            "ringwise.cli.query.explain",
-            "history_command",
-            "List the runs of a job, as sacct does",
-        ),
-        "report": CommandEntry(
-            "ringwise.cli.query.report",
-            "report_command",
-            "Show allocated and lost chip-hours, and failures",
-        ),
-        "limits": CommandEntry(
-            "ringwise.cli.query.explain",
-            "limits_command",
-            "Show usage limits and their current usage",
-        ),
-        "place": CommandEntry(
-            "ringwise.cli.query.place",
-            "place_command",
-            "Show where the jobs of manifests would be scheduled",
-        ),
-        "topology": CommandEntry(
-            "ringwise.cli.query.topology",
-            "topology",
-            "Show or import leaf switches and SuperPoDs",
-        ),
-        "boards": CommandEntry(
-            "ringwise.cli.query.boards",
-            "boards",
-            "List boards: chips, rings and valid requests",
-        ),
-        "doctor": CommandEntry(
-            "ringwise.cli.query.explain",
-            "doctor_command",
-            "Check the cluster for problems",
-        ),
+        "why": CommandEntry("query.explain", "Explain why a job is pending, or why it runs where it runs"),
+        "get": CommandEntry("query.objects", "List jobs, nodes, queues, pods and other objects"),
+        "describe": CommandEntry("query.objects", "Show details of one object"),
+        "top": CommandEntry("query.top", "Show chips, queues and pending jobs until Ctrl-C"),
+        "capacity": CommandEntry("query.explain", "Show how many more jobs of each shape would fit now"),
+        "events": CommandEntry("query.explain", "List the events of a job: pending, scheduled, faults, end"),
+        "history": CommandEntry("query.explain", "List the runs of a job, as sacct does"),
+        "report": CommandEntry("query.report", "Show allocated and lost chip-hours, and failures"),
+        "limits": CommandEntry("query.explain", "Show usage limits and their current usage"),
+        "place": CommandEntry("query.place", "Show where the jobs of manifests would be scheduled"),
+        "topology": CommandEntry("query.topology", "Show or import leaf switches and SuperPoDs"),
+        "boards": CommandEntry("query.boards", "List boards: chips, rings and valid requests"),
+        "doctor": CommandEntry("query.explain", "Check the cluster for problems"),
         "support-bundle": CommandEntry(
-            "ringwise.cli.query.support_bundle",
-            "support_bundle_command",
-            "Write a support bundle with pseudonyms and no free text",
+            "query.support_bundle", "Write a support bundle with pseudonyms and no free text"
         ),
-        "web": CommandEntry(
-            "ringwise.cli.query.web",
-            "web_command",
-            "Serve the dashboard of a cluster until Ctrl-C",
-        ),
+        "web": CommandEntry("query.web", "Serve the dashboard of a cluster until Ctrl-C"),
     },
     "Change": {
-        "suspend": CommandEntry(
-            "ringwise.cli.change.suspending",
-            "suspend_command",
-            "Suspend a job and release its chips",
-        ),
+        "suspend": CommandEntry("change.suspending", "Suspend a job and release its chips"),
         "resume": CommandEntry(
-            "ringwise.cli.change.suspending",
-            "resume_command",
-            "Resume a suspended job, on its previous nodes if they are free",
+            "change.suspending", "Resume a suspended job, on its previous nodes if they are free"
         ),
         "requeue": CommandEntry(
-            "ringwise.cli.change.suspending",
-            "requeue_command",
-            "Requeue a running job, or change its queue or priority",
+            "change.suspending", "Requeue a running job, or change its queue or priority"
         ),
-        "cordon": CommandEntry(
-            "ringwise.cli.change.changes",
-            "cordon_command",
-            "Mark nodes as unschedulable",
-        ),
-        "uncordon": CommandEntry(
-            "ringwise.cli.change.changes",
-            "uncordon_command",
-            "Mark nodes as schedulable",
-        ),
+        "cordon": CommandEntry("change.changes", "Mark nodes as unschedulable"),
+        "uncordon": CommandEntry("change.changes", "Mark nodes as schedulable"),
         "drain": CommandEntry(
-            "ringwise.cli.change.draining",
-            "drain_command",
-            "Drain a node, leaf switch or SuperPoD (asks for confirmation)",
+            "change.draining", "Drain a node, leaf switch or SuperPoD (asks for confirmation)"
         ),
-        "defrag": CommandEntry(
-            "ringwise.cli.change.defragment",
-            "defrag_command",
-            "Move running jobs so that a blocked job can start",
-        ),
-        "isolate": CommandEntry(
-            "ringwise.cli.change.changes",
-            "isolate_command",
-            "Isolate chips, a node, a leaf switch or a SuperPoD",
-        ),
-        "unisolate": CommandEntry(
-            "ringwise.cli.change.changes",
-            "unisolate_command",
-            "End the isolation of chips, a node, switch or SuperPoD",
-        ),
-        "reserve": CommandEntry(
-            "ringwise.cli.change.reserving",
-            "reserve_command",
-            "Reserve nodes for a queue or namespace",
-        ),
-        "unreserve": CommandEntry(
-            "ringwise.cli.change.reserving",
-            "unreserve_command",
-            "Delete a reservation and release its nodes",
-        ),
+        "defrag": CommandEntry("change.defragment", "Move running jobs so that a blocked job can start"),
+        "isolate": CommandEntry("change.changes", "Isolate chips, a node, a leaf switch or a SuperPoD"),
+        "unisolate": CommandEntry("change.changes", "End the isolation of chips, a node, switch or SuperPoD"),
+        "reserve": CommandEntry("change.reserving", "Reserve nodes for a queue or namespace"),
+        "unreserve": CommandEntry("change.reserving", "Delete a reservation and release its nodes"),
     },
     "Lab": {
-        "lab": CommandEntry(
-            "ringwise.cli.lab.lab",
-            "lab_command",
-            "Run a lab: simulated nodes and the real scheduler",
-        ),
-        "submit": CommandEntry(
-            "ringwise.cli.change.changes",
-            "submit_command",
-            "Submit jobs, nodes, queues and other objects to the lab",
-        ),
-        "delete": CommandEntry(
-            "ringwise.cli.change.changes",
-            "delete_command",
-            "Delete jobs, pods, queues and nodes of the lab",
-        ),
-        "advance": CommandEntry(
-            "ringwise.cli.change.changes",
-            "advance_command",
-            "Advance the virtual time of a lab",
-        ),
-        "fault": CommandEntry(
-            "ringwise.cli.change.faults",
-            "fault",
-            "List, inject and clear hardware faults",
-        ),
-        "drill": CommandEntry(
-            "ringwise.cli.lab.drill",
-            "drill_command",
-            "Run drills: scripted faults with expectations",
-        ),
-        "simulate": CommandEntry(
-            "ringwise.cli.lab.simulate",
-            "simulate_command",
-            "Simulate the jobs of a file and show their pending times",
-        ),
-        "demo": CommandEntry(
-            "ringwise.cli.lab.demo",
-            "demo",
-            "Show the scheduler at work on sample clusters",
-        ),
+        "lab": CommandEntry("lab.lab", "Run a lab: simulated nodes and the real scheduler"),
+        "submit": CommandEntry("change.changes", "Submit jobs, nodes, queues and other objects to the lab"),
+        "delete": CommandEntry("change.changes", "Delete jobs, pods, queues and nodes of the lab"),
+        "advance": CommandEntry("change.changes", "Advance the virtual time of a lab"),
+        "fault": CommandEntry("change.faults", "List, inject and clear hardware faults"),
+        "drill": CommandEntry("lab.drill", "Run drills: scripted faults with expectations"),
+        "simulate": CommandEntry("lab.simulate", "Simulate the jobs of a file and show their pending times"),
+        "demo": CommandEntry("lab.demo", "Show the scheduler at work on sample clusters"),
     },
     "Run components": {
-        "run": CommandEntry(
-            "ringwise.cli.commands",
-            "run",
-            "Run a component on a Kubernetes cluster",
-        ),
-        "device-plugin": CommandEntry(
-            "ringwise.cli.commands",
-            "device_plugin",
-            "Check the NPUs of this node",
-        ),
-        "config": CommandEntry(
-            "ringwise.cli.query.config",
-            "config",
-            "Check a scheduler or controller configuration",
-        ),
+        "run": CommandEntry("commands", "Run a component on a Kubernetes cluster", starts_components=True),
+        "device-plugin": CommandEntry("commands", "Check the NPUs of this node"),
+        "config": CommandEntry("query.config", "Check a scheduler or controller configuration"),
     },
     "Developer": {
-        "replay": CommandEntry(
-            "ringwise.cli.lab.replay",
-            "replay_command",
-            "Replay a journal and compare the decisions",
-        ),
-        "schema": CommandEntry(
-            "ringwise.cli.develop.schema",
-            "schema_command",
-            "Print the JSON schema of a document, or list all schemas",
-        ),
-        "bench": CommandEntry(
-            "ringwise.cli.develop.bench",
-            "bench",
-            "Run a benchmark",
-        ),
-        "completion": CommandEntry(
-            "ringwise.cli.completion",
-            "completion_command",
-            "Print the completion script for a shell",
-        ),
-        "options": CommandEntry(
-            "ringwise.cli.query.config",
-            "options_command",
-            "List the options that are common to many commands",
-        ),
-        "version": CommandEntry(
-            "ringwise.cli.query.config",
-            "version_command",
-            "Print the version, commit and schema versions",
-        ),
+        "replay": CommandEntry("lab.replay", "Replay a journal and compare the decisions"),
+        "schema": CommandEntry("develop.schema", "Print the JSON schema of a document, or list all schemas"),
+        "bench": CommandEntry("develop.bench", "Run a benchmark"),
+        "completion": CommandEntry("completion", "Print the completion script for a shell"),
+        "options": CommandEntry("query.config", "List the options that are common to many commands"),
+        "version": CommandEntry("query.config", "Print the version, commit and schema versions"),
     },
 }
 
 
 @click.group("run", cls=LazyGroup, path=("run",), sections={"Components": COMPONENTS})
-def run() -> None:
+def run_command() -> None:
     """Run a component on a Kubernetes cluster."""
 
 
 @click.group("device-plugin", cls=LazyGroup, path=("device-plugin",), sections={"Commands": DEVICE_PLUGIN})
-def device_plugin() -> None:
+def device_plugin_command() -> None:
     """Check the NPUs of this node."""
 
 

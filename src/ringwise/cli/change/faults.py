@@ -28,11 +28,11 @@ _CHIPS = click.argument("chips", nargs=-1, metavar="[CHIP...]")
 
 
 @click.group()
-def fault() -> None:
+def fault_command() -> None:
     """List, inject and clear hardware faults."""
 
 
-@fault.command("inject")
+@fault_command.command("inject")
 @click.argument("kind", type=_KINDS, metavar="chip|network|node|switch|superpod")
 @_TARGET
 @_CHIPS
@@ -67,7 +67,7 @@ def inject_command(
     _change(options, output, "inject", **wanted, level=level, code=code, status=status)
 
 
-@fault.command("clear")
+@fault_command.command("clear")
 @click.argument("kind", type=_KINDS, required=False, metavar="[chip|network|node|switch|superpod]")
 @click.argument("target", type=LabName("node"), required=False, metavar="[TARGET]")
 @_CHIPS
@@ -95,7 +95,7 @@ def clear_command(
     _change(options, output, "clear", kind=kind, target=target or "", chips=_numbers(chips), code=code)
 
 
-@fault.command("list")
+@fault_command.command("list")
 @source_options()
 @output_option
 def list_command(output: str, **options: Any) -> None:

@@ -35,4 +35,4 @@ def _without_package() -> None:
     )
 
 
-bench = find_bench()
+bench_command = find_bench()

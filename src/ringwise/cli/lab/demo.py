@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-def demo() -> None:
+def demo_command() -> None:
     """Show the scheduler at work on sample clusters."""
     from ringwise.apps.drill import run
     from ringwise.apps.drill.file import read_drill

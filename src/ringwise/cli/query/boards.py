@@ -47,14 +47,14 @@ def _options(command: _Command) -> _Command:
 @click.group(invoke_without_command=True)
 @_options
 @click.pass_context
-def boards(context: click.Context, output: str | None, board_files: tuple[Path, ...]) -> None:
+def boards_command(context: click.Context, output: str | None, board_files: tuple[Path, ...]) -> None:
     """List boards: chips, rings and valid requests."""
     context.obj = (output, board_files)
     if context.invoked_subcommand is None:
         _print_list(_catalog(board_files), output)
 
 
-@boards.command("list")
+@boards_command.command("list")
 @_options
 @click.pass_obj
 def list_boards(
@@ -64,7 +64,7 @@ def list_boards(
     _print_list(_catalog((*group[1], *board_files)), output or group[0])
 
 
-@boards.command()
+@boards_command.command()
 @click.argument("name", type=CompletedName(shipped_board_names))
 @_options
 @click.pass_obj

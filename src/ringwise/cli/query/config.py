@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 @click.group("config")
-def config() -> None:
+def config_command() -> None:
     """Check a scheduler or controller configuration."""
 
 
-@config.command("check")
+@config_command.command("check")
 @click.argument("file", type=FILES)
 @output_option
 def check(file: str, output: str) -> None:

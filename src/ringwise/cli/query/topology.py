@@ -24,11 +24,11 @@ _SHOWN_PROBLEMS = 8
 
 
 @click.group()
-def topology() -> None:
+def topology_command() -> None:
     """Show or import leaf switches and SuperPoDs."""
 
 
-@topology.command("import")
+@topology_command.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option(
     "--leaf-size",
@@ -82,7 +82,7 @@ def _text_of(file: str) -> str:
         raise document_error(file, f"is not UTF-8 text: {problem.reason}") from None
 
 
-@topology.command("show")
+@topology_command.command("show")
 @source_options()
 @output_option
 def show_command(output: str, **options: Any) -> None:

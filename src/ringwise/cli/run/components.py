@@ -250,7 +250,7 @@ _cluster_options = with_options(
     help="Store the accounting documents in this directory instead of ConfigMaps.",
 )
 @with_options(WEB)
-def scheduler(journal_size: int, **options: Any) -> None:
+def scheduler_command(journal_size: int, **options: Any) -> None:
     """Run the scheduler on a Kubernetes cluster."""
     from ringwise.apps.kube_scheduler import ComponentOptions
 
@@ -265,7 +265,7 @@ def scheduler(journal_size: int, **options: Any) -> None:
 @_POD_GROUPS
 @_CONTROLLER_MAP
 @_QUEUE_COMMANDS
-def controller(**options: Any) -> None:
+def controller_command(**options: Any) -> None:
     """Run the vcjob controller on a Kubernetes cluster.
 
     It creates the PodGroups and pods of vcjobs, and applies their policies. It also creates PodGroups for

@@ -221,7 +221,7 @@ _options = with_options(
 
 @click.command("device-plugin")
 @_options
-def device_plugin(**flags: Any) -> None:
+def device_plugin_command(**flags: Any) -> None:
     """Run the kubelet device plugin on this node."""
     require_grpc("ringwise device-plugin")
     from ringwise.apps.device_plugin import DeviceOptions, run
