@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from decimal import Decimal
 from string import Formatter
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from ringwise.grammar import Quantity, amount_text, listed
 from ringwise.records import dataclass
@@ -83,6 +83,16 @@ class ReasonKind:
         return Reason(self, details)
 
 
+class ReasonFamily(NamedTuple):
+    """Kinds of reasons of one stage that the same triggers can fix."""
+
+    stage: Stage
+    resolved_by: frozenset[Trigger] = CAPACITY
+
+    def __call__(self, code: str, sentence: str, *fixes: str) -> ReasonKind:
+        return ReasonKind(code, self.stage, sentence, fixes, self.resolved_by)
+
+
 class ReasonFields(TypedDict):
     """A reason in a document. docs/reference/reasons.md lists the codes; details: numbers and names."""
 
@@ -115,13 +125,10 @@ class Reason:
 
     @property
     def fixes(self) -> tuple[str, ...]:
-        if not self.general_fixes:
-            return self.verified_fixes
+        general = self.kind.fixes if self.general_fixes else ()
         readable = _Readable(self.details)
-        return (
-            *self.verified_fixes,
-            *(fix.format_map(readable) for fix in self.kind.fixes if _offers_something(fix, readable)),
-        )
+        offered = (fix.format_map(readable) for fix in general if _offers_something(fix, readable))
+        return (*self.verified_fixes, *offered)
 
     def with_fixes(self, fixes: Iterable[str]) -> Reason:
         """The same reason with fixes that were tried, besides those of its kind."""
@@ -156,12 +163,10 @@ class Reason:
 
 
 #: Details that are amounts of the detail `resource`.
-_AMOUNTS = frozenset(
-    {
-        *("allocatable", "asked", "capacity", "deserved", "free", "limit", "missing", "needed", "promised"),
-        *("taken", "used"),
-    }
-)
+_AMOUNTS = {
+    *("allocatable", "asked", "capacity", "deserved", "free", "limit", "missing", "needed", "promised"),
+    *("taken", "used"),
+}
 
 
 #: Items of one list that a message names; the details have all.

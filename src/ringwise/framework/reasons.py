@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, SPECIFICATION, Reason, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, Reason, ReasonFamily, ReasonKind, Stage, Trigger
 
 NO_NODE_FITS = ReasonKind(
     "no-node-fits",
@@ -10,19 +10,18 @@ NO_NODE_FITS = ReasonKind(
     "0 of {nodes:node} can run {pod} ({asks}): {refusals}",
     # What helps depends on the nodes: `why` tries it.
 )
-GANG_INCOMPLETE = ReasonKind(
+
+_incomplete = ReasonFamily(Stage.GANG)
+
+GANG_INCOMPLETE = _incomplete(
     "gang-incomplete",
-    Stage.GANG,
     "{fit} of {needed:pod} {fit:=fits|fit}; {pod} ({asks}) does not: {refusals}",
 )
-SUB_GROUP_CUT = ReasonKind(
+SUB_GROUP_CUT = _incomplete(
     "sub-group-incomplete",
-    Stage.GANG,
     "{fit} of {needed:pod} of sub-group {group} of {job} {fit:=fits|fit}; all must start together",
-    (
-        "choose the block size so that each block contains whole sub-groups",
-        "raise minAvailable to all pods of the job",
-    ),
+    "choose the block size so that each block contains whole sub-groups",
+    "raise minAvailable to all pods of the job",
 )
 WAIT_FOR_PREVIOUS_NODES = ReasonKind(
     "wait-for-previous-nodes",
@@ -39,15 +38,14 @@ WAIT_FOR_PLANNED_PLACES = ReasonKind(
     ("no action required: when the plan expires, the job is scheduled like any other",),
     frozenset({Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.NODE_CHANGED, Trigger.TIME_PASSED}),
 )
-NO_PODS_YET = ReasonKind(
+
+_pods_missing = ReasonFamily(Stage.GANG, frozenset({Trigger.JOB_CHANGED}))
+
+NO_PODS_YET = _pods_missing(
     "no-pods-yet",
-    Stage.GANG,
     "{pods} of {needed:required pod} {pods:=exists|exist} (minMember)",
-    (
-        "create the missing pods",
-        "lower minMember to {pods:#}",
-    ),
-    frozenset({Trigger.JOB_CHANGED}),
+    "create the missing pods",
+    "lower minMember to {pods:#}",
 )
 NO_CHIP_PLUGIN = ReasonKind(
     "no-chip-plugin",
@@ -56,15 +54,14 @@ NO_CHIP_PLUGIN = ReasonKind(
     ("add {line} to the plugins of a tier in volcano-scheduler.conf",),
     SPECIFICATION,
 )
-TOPOLOGY_COMBINED = ReasonKind(
+
+_invalid = ReasonFamily(Stage.VALIDATE, SPECIFICATION)
+
+TOPOLOGY_COMBINED = _invalid(
     "topology-combined",
-    Stage.VALIDATE,
     "networkTopology cannot be combined with {key} {value}: both select the nodes",
-    (
-        "remove {key} from the job",
-        "remove networkTopology from the job",
-    ),
-    SPECIFICATION,
+    "remove {key} from the job",
+    "remove networkTopology from the job",
 )
 TOO_COSTLY = ReasonKind(
     "search-limit-reached",
@@ -112,22 +109,19 @@ UNKNOWN_QUEUE = ReasonKind(
     ),
     frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
-QUEUE_NOT_OPEN = ReasonKind(
+
+_queue_refuses = ReasonFamily(Stage.ENQUEUE, frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}))
+
+QUEUE_NOT_OPEN = _queue_refuses(
     "queue-not-open",
-    Stage.ENQUEUE,
     "queue {queue} is {state} and does not accept jobs",
-    (
-        "open queue {queue}",
-        "use another queue",
-    ),
-    frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
+    "open queue {queue}",
+    "use another queue",
 )
-QUEUE_NOT_A_LEAF = ReasonKind(
+QUEUE_NOT_A_LEAF = _queue_refuses(
     "queue-not-a-leaf",
-    Stage.ENQUEUE,
     "queue {queue} has child queues ({children}); jobs run only in leaf queues",
-    ("use one of the queues {leaves}",),
-    frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
+    "use one of the queues {leaves}",
 )
 QUEUE_OVERUSED = ReasonKind(
     "queue-overused",
@@ -147,33 +141,28 @@ WAITS_BEHIND = ReasonKind(
     ),
     frozenset({Trigger.QUEUE_MOVED, Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
-MALFORMED_QUEUE = ReasonKind(
+
+_invalid_queue = ReasonFamily(Stage.VALIDATE, frozenset({Trigger.QUEUE_CHANGED}))
+
+MALFORMED_QUEUE = _invalid_queue(
     "invalid-queue",
-    Stage.VALIDATE,
     "queue {queue}: {problem}",
-    ("correct the Queue and apply it again",),
-    frozenset({Trigger.QUEUE_CHANGED}),
+    "correct the Queue and apply it again",
 )
-MALFORMED_HYPER_NODE = ReasonKind(
+MALFORMED_HYPER_NODE = _invalid(
     "invalid-hyper-node",
-    Stage.VALIDATE,
     "HyperNode {hyper_node}: {problem}",
-    ("correct the HyperNode and apply it again",),
-    SPECIFICATION,
+    "correct the HyperNode and apply it again",
 )
-QUEUE_PROTECTED = ReasonKind(
+QUEUE_PROTECTED = _invalid_queue(
     "queue-protected",
-    Stage.VALIDATE,
     "{problem}",
-    ("to stop accepting jobs, close the queue; delete it when its jobs have finished",),
-    frozenset({Trigger.QUEUE_CHANGED}),
+    "to stop accepting jobs, close the queue; delete it when its jobs have finished",
 )
-PODS_GATED = ReasonKind(
+PODS_GATED = _pods_missing(
     "pods-gated",
-    Stage.GANG,
     "{gated:pod is|pods are} gated (schedulingGates); {pods} of {needed:required pod} {pods:=is|are} ready",
-    ("wait for the controller that gated {gated:=the pod|the pods}, or remove the schedulingGates",),
-    frozenset({Trigger.JOB_CHANGED}),
+    "wait for the controller that gated {gated:=the pod|the pods}, or remove the schedulingGates",
 )
 OTHER_SCHEDULER = ReasonKind(
     "other-scheduler",
@@ -182,61 +171,43 @@ OTHER_SCHEDULER = ReasonKind(
     ("set schedulerName to {nearest}",),
     frozenset({Trigger.JOB_CHANGED}),
 )
-MALFORMED_JOB = ReasonKind(
+MALFORMED_JOB = _invalid(
     "invalid-job",
-    Stage.VALIDATE,
     "{problem}",
-    ("correct the job's manifest and submit it again",),
-    SPECIFICATION,
+    "correct the job's manifest and submit it again",
 )
-TOO_MANY_CHIP_CONTAINERS = ReasonKind(
+TOO_MANY_CHIP_CONTAINERS = _invalid(
     "too-many-chip-containers",
-    Stage.VALIDATE,
     "{containers:container} of pod {pod} {containers:=requests|request} chips; only one container of "
     "a pod can",
-    (
-        "request all {chips:chip} in one container",
-        "create a pod for each of the containers",
-    ),
-    SPECIFICATION,
+    "request all {chips:chip} in one container",
+    "create a pod for each of the containers",
 )
-CHIPS_OF_INIT_CONTAINER = ReasonKind(
+CHIPS_OF_INIT_CONTAINER = _invalid(
     "chips-of-init-container",
-    Stage.VALIDATE,
     "only an init container of pod {pod} requests chips, and it ends before the containers start",
-    (
-        "request the chips in the container that uses them",
-        "set restartPolicy: Always on the init container, which makes it a sidecar",
-    ),
-    SPECIFICATION,
+    "request the chips in the container that uses them",
+    "set restartPolicy: Always on the init container, which makes it a sidecar",
 )
-VISIBLE_DEVICES_SET = ReasonKind(
+VISIBLE_DEVICES_SET = _invalid(
     "visible-devices-set",
-    Stage.VALIDATE,
     "container {container} of pod {pod}: {field} sets ASCEND_VISIBLE_DEVICES from {source}, not from "
     "the assigned chips",
-    (
-        "remove {field}: the device plugin sets the variable",
-        "set it with valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], "
-        "with the resource that the pod requests",
-        'set it to "void" in a container that must not see chips',
-        "set visible-devices: allowed in init-params to let pods choose their chips",
-    ),
-    SPECIFICATION,
+    "remove {field}: the device plugin sets the variable",
+    "set it with valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], "
+    "with the resource that the pod requests",
+    'set it to "void" in a container that must not see chips',
+    "set visible-devices: allowed in init-params to let pods choose their chips",
 )
-VISIBLE_DEVICES_HIDDEN = ReasonKind(
+VISIBLE_DEVICES_HIDDEN = _invalid(
     "visible-devices-hidden",
-    Stage.VALIDATE,
     "container {container} of pod {pod}: {field} imports {source}, which can set "
     "ASCEND_VISIBLE_DEVICES (visible-devices: strict)",
-    (
-        'set ASCEND_VISIBLE_DEVICES also in env of the container, to "void" or with '
-        "valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], with the "
-        "resource that the pod requests",
-        "set a prefix for {field}",
-        "set visible-devices: refused in init-params",
-    ),
-    SPECIFICATION,
+    'set ASCEND_VISIBLE_DEVICES also in env of the container, to "void" or with '
+    "valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], with the "
+    "resource that the pod requests",
+    "set a prefix for {field}",
+    "set visible-devices: refused in init-params",
 )
 INTERNAL_ERROR = ReasonKind(
     "internal-error",
@@ -257,36 +228,28 @@ WAITING_FOR_EVICTIONS = ReasonKind(
 )
 
 #: What helps a job whose claims get no volumes. Chips that become free do not: nobody waits behind it.
-_CLAIMS_OR_TIME = frozenset({Trigger.JOB_CHANGED, Trigger.VOLUME_CHANGED, Trigger.TIME_PASSED})
+_volumes_missing = ReasonFamily(
+    Stage.GANG, frozenset({Trigger.JOB_CHANGED, Trigger.VOLUME_CHANGED, Trigger.TIME_PASSED})
+)
 
-VOLUMES_AWAITED = ReasonKind(
+VOLUMES_AWAITED = _volumes_missing(
     "volumes-pending",
-    Stage.GANG,
     "{pods:pod has its node|pods have their nodes}; {claims:claim is|claims are} not bound: {claim} "
     "on {node} waits up to {seconds:~}",
-    (
-        "check the events of PersistentVolumeClaim {claim}, and that its provisioner is running",
-        "no action required: after {seconds:~} its nodes are released",
-    ),
-    _CLAIMS_OR_TIME,
+    "check the events of PersistentVolumeClaim {claim}, and that its provisioner is running",
+    "no action required: after {seconds:~} its nodes are released",
 )
-VOLUMES_TIMED_OUT = ReasonKind(
+VOLUMES_TIMED_OUT = _volumes_missing(
     "volumes-timed-out",
-    Stage.GANG,
     "{waiting} of {claims:claim} had no volume after {limit:~}, first {claim} on {node}; next "
     "attempt in {seconds:~}",
-    (
-        "check the events of PersistentVolumeClaim {claim}, and that its provisioner is running",
-        "raise volumebinding.bindTimeoutSeconds of the plugin predicates above {limit:~}",
-    ),
-    _CLAIMS_OR_TIME,
+    "check the events of PersistentVolumeClaim {claim}, and that its provisioner is running",
+    "raise volumebinding.bindTimeoutSeconds of the plugin predicates above {limit:~}",
 )
-VOLUME_BINDING_FAILED = ReasonKind(
+VOLUME_BINDING_FAILED = _volumes_missing(
     "volume-binding-failed",
-    Stage.GANG,
     "volume binding failed: {why}; nodes released, next attempt in {seconds:~}",
-    ("no action required: next attempt in {seconds:~}",),
-    _CLAIMS_OR_TIME,
+    "no action required: next attempt in {seconds:~}",
 )
 
 #: What such a job gave back is for others first: nothing is kept for it.
@@ -308,55 +271,47 @@ QUEUE_CAPABILITY_REACHED = ReasonKind(
     ("raise capability {resource} of {queue} to {needed}",),
     QUEUE_ROOM,
 )
-QUEUE_QUOTA_INSUFFICIENT = ReasonKind(
+
+_queue_full = ReasonFamily(Stage.ENQUEUE, QUEUE_ROOM)
+
+QUEUE_QUOTA_INSUFFICIENT = _queue_full(
     "queue-quota-insufficient",
-    Stage.ENQUEUE,
     "queue resource quota insufficient: queue {queue} has allocated {taken} of {limit} of "
     "{resource}, and the job requests {asked}",
-    ("use a queue with {asked} of {resource} free",),
-    QUEUE_ROOM,
+    "use a queue with {asked} of {resource} free",
 )
-QUEUE_SHARE_KEPT = ReasonKind(
+QUEUE_SHARE_KEPT = _queue_full(
     "queue-quota-reserved",
-    Stage.ENQUEUE,
     "queue {queue}: {used} of {resource} used, {kept} reserved for {jobs} being rescheduled, {asked} "
     "requested, limit {limit}",
-    (
-        "no action required: the reserved quota is released {seconds:~} after the last pod was lost",
-        "delete {first} if it is no longer needed",
-    ),
-    QUEUE_ROOM,
+    "no action required: the reserved quota is released {seconds:~} after the last pod was lost",
+    "delete {first} if it is no longer needed",
 )
 
 #: What helps a job that waits for a limit: somebody it counts with ends, or the limit is changed. Chips that
 #: become free elsewhere do not.
 LIMIT_FREED = frozenset({Trigger.LIMIT_FREED})
 
-CHIP_LIMIT_REACHED = ReasonKind(
+_limited = ReasonFamily(Stage.ENQUEUE, LIMIT_FREED)
+
+CHIP_LIMIT_REACHED = _limited(
     "chip-limit-reached",
-    Stage.ENQUEUE,
     "{scope} uses {used} of {hard} {resource} and the job requests {asked} more ({setting})",
-    ("raise {setting} to {total}",),
-    LIMIT_FREED,
+    "raise {setting} to {total}",
 )
-LARGER_THAN_LIMIT = ReasonKind(
+LARGER_THAN_LIMIT = _limited(
     "larger-than-limit",
-    Stage.ENQUEUE,
     "the job requests {asked} {resource} at once; the limit of {scope} is {hard} ({setting})",
-    ("request at most {hard:#} {resource}", "raise {setting} to {asked} or more"),
-    LIMIT_FREED,
+    "request at most {hard:#} {resource}",
+    "raise {setting} to {asked} or more",
 )
-RUNNING_LIMIT_REACHED = ReasonKind(
+RUNNING_LIMIT_REACHED = _limited(
     "running-jobs-limit-reached",
-    Stage.ENQUEUE,
     "{jobs:job|jobs} of {scope} {jobs:=is|are} running; the limit is {most} ({setting})",
-    ("raise {setting}",),
-    LIMIT_FREED,
+    "raise {setting}",
 )
-WAITING_LIMIT_REACHED = ReasonKind(
+WAITING_LIMIT_REACHED = _limited(
     "pending-jobs-limit-reached",
-    Stage.ENQUEUE,
     "{jobs:job|jobs} of {scope} {jobs:=is|are} pending; the limit is {most} ({setting})",
-    ("raise {setting}",),
-    LIMIT_FREED,
+    "raise {setting}",
 )

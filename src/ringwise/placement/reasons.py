@@ -2,139 +2,103 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonFamily, ReasonKind, Stage, Trigger
 
-_CHIPS_CHANGE = frozenset(
-    {Trigger.CHIPS_FREED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_ENDED}
-)
 _NODE_CORRECTED = frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED})
 
 # --- boards: the job as a whole -------------------------------------------------
 
-REQUEST_NOT_ALLOWED = ReasonKind(
+_invalid = ReasonFamily(Stage.VALIDATE, SPECIFICATION)
+
+REQUEST_NOT_ALLOWED = _invalid(
     "request-not-allowed",
-    Stage.VALIDATE,
     "a pod requests {request:chip}; {board} allows {allowed} per pod in a job of {pods:pod}",
-    fixes=("request {allowed:chip} in each pod",),
-    resolved_by=SPECIFICATION,
+    "request {allowed:chip} in each pod",
 )
-MULTI_POD_REQUEST_NOT_ALLOWED = ReasonKind(
+MULTI_POD_REQUEST_NOT_ALLOWED = _invalid(
     "multi-pod-request-not-allowed",
-    Stage.VALIDATE,
     "{pods:pod requests|pods request} {requests:chip} each; on {board} each pod of a multi-pod job "
     "must request {allowed}",
-    fixes=(
-        "request {allowed:chip} in each pod",
-        "use one pod, which can request {one_pod:#}",
-        "set multi-pod-requests: vendor to allow {field:chip} in each pod",
-    ),
-    resolved_by=SPECIFICATION,
+    "request {allowed:chip} in each pod",
+    "use one pod, which can request {one_pod:#}",
+    "set multi-pod-requests: vendor to allow {field:chip} in each pod",
 )
-ONE_POD_ONLY = ReasonKind(
+ONE_POD_ONLY = _invalid(
     "one-pod-only",
-    Stage.VALIDATE,
     "{pods:pod requests|pods request} chips; on {board} only one pod of a job can",
-    fixes=(
-        "use one pod, which can request {one_pod:#}",
-        "split the job into single-pod jobs",
-    ),
-    resolved_by=SPECIFICATION,
+    "use one pod, which can request {one_pod:#}",
+    "split the job into single-pod jobs",
 )
-NO_CHIPS_ASKED = ReasonKind(
+NO_CHIPS_ASKED = _invalid(
     "no-chips-requested",
-    Stage.VALIDATE,
     "no pod requests chips, but the job selects {board}, on which a pod requests {allowed}",
-    fixes=(
-        "request {allowed:chip}",
-        "remove the chip resource from the job",
-    ),
-    resolved_by=SPECIFICATION,
+    "request {allowed:chip}",
+    "remove the chip resource from the job",
 )
-POD_WITHOUT_CHIPS = ReasonKind(
+POD_WITHOUT_CHIPS = _invalid(
     "pod-without-chips",
-    Stage.VALIDATE,
     "{without} of {pods:pod} {without:=requests|request} no chips and {without:=is|are} not "
     "annotated as {without:=a scheduler pod|scheduler pods}, as {board} requires",
-    fixes=(
-        "annotate the pods with volcano.sh/task-spec: scheduler or huawei.com/skip-ascend-plugin: enabled",
-        "request {allowed:chip} in each pod",
-    ),
-    resolved_by=SPECIFICATION,
+    "annotate the pods with volcano.sh/task-spec: scheduler or huawei.com/skip-ascend-plugin: enabled",
+    "request {allowed:chip} in each pod",
 )
-TOTAL_NOT_ALLOWED = ReasonKind(
+TOTAL_NOT_ALLOWED = _invalid(
     "total-not-allowed",
-    Stage.VALIDATE,
     "the job requests {total:chip} in total; on {board} the total must be 1 or a multiple of {multiple}",
-    fixes=(
-        "request {lower:chip} in total",
-        "request {higher:chip} in total",
-    ),
-    resolved_by=SPECIFICATION,
+    "request {lower:chip} in total",
+    "request {higher:chip} in total",
 )
-AVERAGE_TOO_LARGE = ReasonKind(
+AVERAGE_TOO_LARGE = _invalid(
     "average-too-large",
-    Stage.VALIDATE,
     "the job requests {total:chip} for {pods:pod}, {average} per pod on average; a node of {board} "
     "has {chips}",
-    fixes=("request at most {most:chip} in total, or use more pods",),
-    resolved_by=SPECIFICATION,
+    "request at most {most:chip} in total, or use more pods",
 )
 
 # --- boards: one node -----------------------------------------------------------
 
-NOT_ENOUGH_FREE_CHIPS = ReasonKind(
+_lacks_chips = ReasonFamily(Stage.PREDICATE, CAPACITY - {Trigger.NODE_ADDED})
+
+NOT_ENOUGH_FREE_CHIPS = _lacks_chips(
     "not-enough-free-chips",
-    Stage.PREDICATE,
     "{request:chip} requested, {free} free",
-    fixes=("free {missing:more chip} on the node",),
-    resolved_by=_CHIPS_CHANGE,
+    "free {missing:more chip} on the node",
 )
-NO_RING_HOLDS_REQUEST = ReasonKind(
+NO_RING_HOLDS_REQUEST = _lacks_chips(
     "no-ring-holds-request",
-    Stage.PREDICATE,
     "{request:chip} must come from one {ring}; free per {ring}: {rings}; {missing} short",
-    fixes=("free {missing:more chip} in one {ring}",),
-    resolved_by=_CHIPS_CHANGE,
+    "free {missing:more chip} in one {ring}",
 )
-RING_TOO_SMALL = ReasonKind(
+
+_board_too_small = ReasonFamily(Stage.PREDICATE, SPECIFICATION)
+
+RING_TOO_SMALL = _board_too_small(
     "request-larger-than-ring",
-    Stage.PREDICATE,
     "{request:chip} must come from one {ring}; a {ring} of {board} has {size}",
-    fixes=(
-        "request at most {size:chip} in each pod",
-        "use a board on which a pod can use more than one {ring}",
-    ),
-    resolved_by=SPECIFICATION,
+    "request at most {size:chip} in each pod",
+    "use a board on which a pod can use more than one {ring}",
 )
-REQUEST_HAS_NO_PLACE = ReasonKind(
+REQUEST_HAS_NO_PLACE = _board_too_small(
     "request-has-no-place",
-    Stage.PREDICATE,
     "no node of {board} can provide {request:chip} to one pod; a pod can request {allowed}",
-    fixes=("request {allowed:chip}",),
-    resolved_by=SPECIFICATION,
+    "request {allowed:chip}",
 )
-NODE_NOT_WHOLLY_FREE = ReasonKind(
+NODE_NOT_WHOLLY_FREE = _lacks_chips(
     "node-not-wholly-free",
-    Stage.PREDICATE,
     "all {request:chip} of the node requested, {free} free",
-    fixes=("free {missing:more chip} on the node",),
-    resolved_by=_CHIPS_CHANGE,
+    "free {missing:more chip} on the node",
 )
-NOT_ENOUGH_WHOLE_RINGS = ReasonKind(
+NOT_ENOUGH_WHOLE_RINGS = _lacks_chips(
     "not-enough-whole-rings",
-    Stage.PREDICATE,
     "{request:chip needs|chips need} {needed:completely free {ring}}; {whole} {whole:=is|are} completely "
     "free, with {free:free chip} in total",
-    fixes=("free {missing:more {ring}} completely",),
-    resolved_by=_CHIPS_CHANGE,
+    "free {missing:more {ring}} completely",
 )
-NOT_ENOUGH_PAIRS = ReasonKind(
+NOT_ENOUGH_PAIRS = _lacks_chips(
     "not-enough-pairs-across-rings",
-    Stage.PREDICATE,
     "{request:chip needs|chips need} {needed:pair} with one chip of each ring ({positions}), {pairs} "
     "free; free per ring: {rings}",
-    fixes=("free {missing:more pair}",),
-    resolved_by=_CHIPS_CHANGE,
+    "free {missing:more pair}",
 )
 MORE_CHIPS_THAN_BOARD = ReasonKind(
     "more-chips-than-board",
@@ -168,60 +132,49 @@ NODE_LABEL_MISSING = ReasonKind(
 
 _SWITCH_CAPACITY = CAPACITY | {Trigger.TOPOLOGY_CHANGED}
 
-LABEL_UNKNOWN = ReasonKind(
+LABEL_UNKNOWN = _invalid(
     "switch-label-unknown",
-    Stage.VALIDATE,
     'invalid tor-affinity "{value}": must be one of large-model-schema, normal-schema, null',
-    ("set tor-affinity to large-model-schema or normal-schema, or remove the label",),
-    SPECIFICATION,
+    "set tor-affinity to large-model-schema or normal-schema, or remove the label",
 )
-ONE_SWITCH_TOO_SMALL = ReasonKind(
+
+_switches_full = ReasonFamily(Stage.PLAN, _SWITCH_CAPACITY)
+
+ONE_SWITCH_TOO_SMALL = _switches_full(
     "one-switch-too-small",
-    Stage.PLAN,
     "a {job_class} job needs {pods:free node} under one leaf switch; {best_free:?the best, {best}, "
     "has {best_free}|no switch has a free node}",
-    ("use at most {best_free:pod}, which would fit now",),
-    _SWITCH_CAPACITY,
+    "use at most {best_free:pod}, which would fit now",
 )
-SHARED_LIMIT = ReasonKind(
+SHARED_LIMIT = _switches_full(
     "switches-too-full",
-    Stage.PLAN,
     "needs {pods:node}; idle switches have {idle}, {best_free:?shared switches {best} have "
     "{best_free}|shared switches have 0} (limit {limit}); {missing} short",
-    ("use at most {largest:pod}, which would fit now",),
-    _SWITCH_CAPACITY,
+    "use at most {largest:pod}, which would fit now",
 )
-COMMON_FULL = ReasonKind(
+COMMON_FULL = _switches_full(
     "switches-full-for-common-job",
-    Stage.PLAN,
     "needs {pods:node}; foundation rules allow {foundation}, fallback rules {fallback} ({idle} idle, "
     "shared: {unhealthy} unhealthy, {healthy} healthy); {missing} short",
-    ("use at most {largest:pod}, which would fit now",),
-    _SWITCH_CAPACITY,
+    "use at most {largest:pod}, which would fit now",
 )
-ROWS_TOO_FEW = ReasonKind(
+ROWS_TOO_FEW = _switches_full(
     "logical-switches-too-few",
-    Stage.PLAN,
     "needs {pods:node}; {best_free:?the largest idle switch, {best}, has {best_free}|no idle switch "
     "has a free node}, complete switches have {complete_nodes} ({complete} of {width:node}), logical "
     "switches {logical_nodes}",
-    ("use at most {largest:pod}, which would fit now",),
-    _SWITCH_CAPACITY,
+    "use at most {largest:pod}, which would fit now",
 )
-LEFTOVER_TOO_SMALL = ReasonKind(
+LEFTOVER_TOO_SMALL = _switches_full(
     "too-few-free-nodes-under-switches",
-    Stage.PLAN,
     "needs {pods:node}; idle switches have {idle} free, switches without a cross-switch foundation "
     "model {others}; {missing} short",
-    ("use at most {largest:pod}, which would fit now",),
-    _SWITCH_CAPACITY,
+    "use at most {largest:pod}, which would fit now",
 )
-PEERS_SWITCH_FULL = ReasonKind(
+PEERS_SWITCH_FULL = _switches_full(
     "peers-switch-full",
-    Stage.PLAN,
     "{failed:failed pod} of a one-switch job must return to {switch}, which has {free:free node}",
-    ("free {missing:node} under {switch}, or repair the failed ones",),
-    _SWITCH_CAPACITY,
+    "free {missing:node} under {switch}, or repair the failed ones",
 )
 PEERS_OUTSIDE = ReasonKind(
     "peers-outside-topology",
@@ -245,124 +198,88 @@ REPLACEMENT_LIMIT = ReasonKind(
     ),
     _SWITCH_CAPACITY | {Trigger.CONFIGURATION_CHANGED},
 )
-REPLACEMENT_POSITION = ReasonKind(
+REPLACEMENT_POSITION = _switches_full(
     "replacement-position-taken",
-    Stage.PLAN,
     "rank {rank} needs a free node at position {positions} under the job's own switches or an idle one",
-    ("free a node at such a position, or repair the failed node",),
-    _SWITCH_CAPACITY,
+    "free a node at such a position, or repair the failed node",
 )
 
 # --- SuperPoDs: the job itself --------------------------------------------------
 
-SP_BLOCK_NOT_A_NUMBER = ReasonKind(
+SP_BLOCK_NOT_A_NUMBER = _invalid(
     "sp-block-not-a-number",
-    Stage.VALIDATE,
     'invalid sp-block "{sp_block}": must be a positive number of chips',
-    ('set sp-block to a multiple of the {chips_per_node:chip} of a node, for example "{example}"',),
-    SPECIFICATION,
+    'set sp-block to a multiple of the {chips_per_node:chip} of a node, for example "{example}"',
 )
-SP_BLOCK_NOT_POSITIVE = ReasonKind(
+SP_BLOCK_NOT_POSITIVE = _invalid(
     "sp-block-not-positive",
-    Stage.VALIDATE,
     "invalid sp-block {sp_block}: must be a positive number of chips",
-    (
-        'set sp-block to a multiple of the {chips_per_node:chip} of a node, for example "{example}"',
-        "remove sp-block: the whole job of {total:chip} is then one block",
-    ),
-    SPECIFICATION,
+    'set sp-block to a multiple of the {chips_per_node:chip} of a node, for example "{example}"',
+    "remove sp-block: the whole job of {total:chip} is then one block",
 )
-SP_BLOCK_BELOW_NODE = ReasonKind(
+SP_BLOCK_BELOW_NODE = _invalid(
     "sp-block-below-node",
-    Stage.VALIDATE,
     "sp-block {sp_block} is less than the {chips_per_node:chip} of a node; it must then equal the "
     "{total:chip} of the whole job",
-    ('set sp-block to "{total}" for a one-pod job, or to a multiple of {chips_per_node}',),
-    SPECIFICATION,
+    'set sp-block to "{total}" for a one-pod job, or to a multiple of {chips_per_node}',
 )
-SP_BLOCK_NOT_WHOLE_NODES = ReasonKind(
+SP_BLOCK_NOT_WHOLE_NODES = _invalid(
     "sp-block-not-whole-nodes",
-    Stage.VALIDATE,
     "sp-block is {sp_block:chip}, which is not a multiple of the {chips_per_node} of a node",
-    ('set sp-block to "{below}" or "{above}"',),
-    SPECIFICATION,
+    'set sp-block to "{below}" or "{above}"',
 )
-SP_BLOCK_ABOVE_SUPERPOD = ReasonKind(
+SP_BLOCK_ABOVE_SUPERPOD = _invalid(
     "sp-block-above-superpod",
-    Stage.VALIDATE,
     "sp-block is {sp_block:chip} = {block_nodes:node}, more than the {super_pod_size} of a SuperPoD "
     "(super-pod-size)",
-    (
-        'set sp-block to at most "{largest}"',
-        "correct super-pod-size if the SuperPoDs are larger",
-    ),
-    SPECIFICATION,
+    'set sp-block to at most "{largest}"',
+    "correct super-pod-size if the SuperPoDs are larger",
 )
-ONE_POD_REQUEST = ReasonKind(
+ONE_POD_REQUEST = _invalid(
     "superpod-one-pod-request",
-    Stage.VALIDATE,
     "the only pod of the job requests {request:chip}; it must be {allowed}",
-    ("request {allowed:chip}",),
-    SPECIFICATION,
+    "request {allowed:chip}",
 )
-ONE_POD_BLOCK = ReasonKind(
+ONE_POD_BLOCK = _invalid(
     "superpod-one-pod-block",
-    Stage.VALIDATE,
     "the only pod of the job requests {request:chip} and sp-block is {sp_block}; they must be equal",
-    ('set sp-block to "{request}", or remove it',),
-    SPECIFICATION,
+    'set sp-block to "{request}", or remove it',
 )
-BLOCKS_DO_NOT_DIVIDE = ReasonKind(
+BLOCKS_DO_NOT_DIVIDE = _invalid(
     "superpod-blocks-do-not-divide",
-    Stage.VALIDATE,
     "{total:chip} in {pods:pod} cannot be divided into blocks of {sp_block:chip}: {left:chip "
     "is|chips are} left over",
-    (
-        "set sp-block to a divisor of {total} that is a multiple of {chips_per_node}",
-        "change the number of pods",
-    ),
-    SPECIFICATION,
+    "set sp-block to a divisor of {total} that is a multiple of {chips_per_node}",
+    "change the number of pods",
 )
-POD_NOT_WHOLE_NODE = ReasonKind(
+POD_NOT_WHOLE_NODE = _invalid(
     "superpod-pod-not-whole-node",
-    Stage.VALIDATE,
     "each pod of a job with blocks must request a whole node ({chips_per_node:chip}); {wrong_pods} "
     "of {pods:pod} {wrong_pods:=requests|request} {wrong_requests}",
-    (
-        "request {chips_per_node:chip} in every pod",
-        "{zero_fix}",
-    ),
-    SPECIFICATION,
+    "request {chips_per_node:chip} in every pod",
+    "{zero_fix}",
 )
-SWITCH_AND_SUPERPOD = ReasonKind(
+SWITCH_AND_SUPERPOD = _invalid(
     "switch-and-superpod",
-    Stage.VALIDATE,
     "tor-affinity: {tor_affinity} cannot be combined with sp-block: {sp_block}: both select the nodes",
-    (
-        "remove the annotation sp-block to schedule the job by leaf switches",
-        'remove the label tor-affinity, or set it to "null", to schedule the job by SuperPoDs',
-    ),
-    SPECIFICATION,
+    "remove the annotation sp-block to schedule the job by leaf switches",
+    'remove the label tor-affinity, or set it to "null", to schedule the job by SuperPoDs',
 )
 
 # --- SuperPoDs: room in the cluster ----------------------------------------------
 
-NOT_ENOUGH_NODES = ReasonKind(
+_superpods_full = ReasonFamily(Stage.PLAN, CAPACITY | SPECIFICATION)
+
+NOT_ENOUGH_NODES = _superpods_full(
     "superpod-not-enough-nodes",
-    Stage.PLAN,
     "needs {pods:free node}, one for each pod; the SuperPoDs have {free}: {listing}",
-    (
-        "free {missing:more node}",
-        "use at most {free:pod}",
-    ),
-    CAPACITY | SPECIFICATION,
+    "free {missing:more node}",
+    "use at most {free:pod}",
 )
-NOT_ENOUGH_BLOCKS = ReasonKind(
+NOT_ENOUGH_BLOCKS = _superpods_full(
     "superpod-not-enough-blocks",
-    Stage.PLAN,
     "needs {blocks:block} of {block_nodes:node}; the SuperPoDs have room for {held}: {listing}",
-    ("free {short_by:more node} in SuperPoD {nearest} for one more block",),
-    CAPACITY | SPECIFICATION,
+    "free {short_by:more node} in SuperPoD {nearest} for one more block",
 )
 
 # --- SuperPoDs: after a fault ----------------------------------------------------
@@ -395,31 +312,32 @@ BLOCKS_DISAGREE = ReasonKind(
 
 # --- Soft shares and vNPUs: room on a node ----------------------------------------
 
-NO_AVAILABLE_CHIP = ReasonKind(
+_node_refuses = ReasonFamily(Stage.PREDICATE)
+
+NO_AVAILABLE_CHIP = _node_refuses(
     "no-available-chip",
-    Stage.PREDICATE,
     "{node} has no available chip: its device report lists no healthy chip that is not isolated",
-    ("check the device plugin of {node}",),
+    "check the device plugin of {node}",
 )
-NO_CHIP_HAS_ROOM = ReasonKind(
+
+_lacks_room = ReasonFamily(Stage.PREDICATE, CAPACITY | SPECIFICATION)
+
+NO_CHIP_HAS_ROOM = _lacks_room(
     "no-chip-has-room",
-    Stage.PREDICATE,
     "no chip of {node} has room for {requested}",
-    ("wait for pods on {node} to finish", "request less"),
-    CAPACITY | SPECIFICATION,
+    "wait for pods on {node} to finish",
+    "request less",
 )
-NO_ROOM_FOR_JOB = ReasonKind(
+NO_ROOM_FOR_JOB = _lacks_room(
     "no-room-for-whole-job",
-    Stage.PREDICATE,
     "{node} has no room for all pods of the job ({requested} each), which must share one node",
-    ("wait for pods on {node} to finish", "run fewer pods"),
-    CAPACITY | SPECIFICATION,
+    "wait for pods on {node} to finish",
+    "run fewer pods",
 )
-EQUAL_PERCENT_NOT_MOUNTED = ReasonKind(
+EQUAL_PERCENT_NOT_MOUNTED = _node_refuses(
     "equal-percent-not-mounted",
-    Stage.PREDICATE,
     "{node}: a pod with the same percentage is not mounted yet; the device plugin could mix them up",
-    ("no action required: {node} accepts the pod when the other one has started",),
+    "no action required: {node} accepts the pod when the other one has started",
 )
 NO_SUCH_TEMPLATE = ReasonKind(
     "no-such-vnpu-template",
@@ -428,11 +346,10 @@ NO_SUCH_TEMPLATE = ReasonKind(
     ("request the cores of a template of these chips",),
     SPECIFICATION | frozenset({Trigger.NODE_CHANGED}),
 )
-OTHER_TEMPLATE_NOT_SETTLED = ReasonKind(
+OTHER_TEMPLATE_NOT_SETTLED = _node_refuses(
     "another-template-not-settled",
-    Stage.PREDICATE,
     "{node}: a pod with another vNPU template is not mounted yet; the device plugin could mix them up",
-    ("no action required: {node} accepts the pod when the other one has started",),
+    "no action required: {node} accepts the pod when the other one has started",
 )
 PART_NOT_OFFERED = ReasonKind(
     "part-not-offered",
@@ -441,17 +358,14 @@ PART_NOT_OFFERED = ReasonKind(
     ("create a vNPU of this kind on {node}",),
     frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
 )
-IDLE_BELOW_REQUEST = ReasonKind(
+IDLE_BELOW_REQUEST = _lacks_room(
     "idle-below-request",
-    Stage.PREDICATE,
     "Kubernetes counts {idle} of {resource} idle on {node}; the pod requests {requested}",
-    ("wait for pods on {node} to finish", "request less"),
-    CAPACITY | SPECIFICATION,
+    "wait for pods on {node} to finish",
+    "request less",
 )
-JOB_ON_ANOTHER_NODE = ReasonKind(
+JOB_ON_ANOTHER_NODE = _lacks_room(
     "job-on-another-node",
-    Stage.PREDICATE,
     "the job runs on {others}; all its pods must share one node",
-    ("wait for pods on {others} to finish",),
-    CAPACITY | SPECIFICATION,
+    "wait for pods on {others} to finish",
 )

@@ -2,173 +2,135 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import ReasonKind, Stage, Trigger
+from ringwise.reasons import ReasonFamily, Stage, Trigger
 
-UNKNOWN_HOLDER = ReasonKind(
+_unstable = ReasonFamily(Stage.PREDICATE)
+
+UNKNOWN_HOLDER = _unstable(
     "unknown-holder",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: pod {pod} uses unknown chips ({chips} of {resource})",
-    (
-        "wait until the device plugin has set huawei.com/AscendReal on {pod}",
-        "delete or move {pod}",
-    ),
+    "wait until the device plugin has set huawei.com/AscendReal on {pod}",
+    "delete or move {pod}",
 )
-NODE_ISOLATED = ReasonKind(
+
+_unhealthy = ReasonFamily(Stage.PREDICATE, frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}))
+
+NODE_ISOLATED = _unhealthy(
     "node-isolated",
-    Stage.PREDICATE,
     "{node} is isolated{group}{by}{why}",
-    ("run `ringwise unisolate {target}`",),
-    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+    "run `ringwise unisolate {target}`",
 )
-NODE_DRAINS = ReasonKind(
+_withheld = ReasonFamily(
+    Stage.PREDICATE, frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED})
+)
+NODE_DRAINS = _withheld(
     "node-draining",
-    Stage.PREDICATE,
     "{node} is drained{group} {when} {time}{by}{why}, and the job {length}",
-    (
-        "set ringwise.io/expected-duration or runningEstimate so that the job ends before the drain",
-        "run `ringwise unisolate {target}`",
-    ),
-    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
+    "set ringwise.io/expected-duration or runningEstimate so that the job ends before the drain",
+    "run `ringwise unisolate {target}`",
 )
-NODE_RESERVED = ReasonKind(
+NODE_RESERVED = _withheld(
     "node-reserved",
-    Stage.PREDICATE,
     "{node} is reserved for {holder} from {start} to {end} ({name}{by}), and the job {length}",
-    (
-        "set ringwise.io/expected-duration or runningEstimate so that the job ends before the start",
-        "wait until the reservation ends: {end}",
-        "run `ringwise unreserve {name}`",
-    ),
-    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
+    "set ringwise.io/expected-duration or runningEstimate so that the job ends before the start",
+    "wait until the reservation ends: {end}",
+    "run `ringwise unreserve {name}`",
 )
-NODE_UNHEALTHY = ReasonKind(
+NODE_UNHEALTHY = _unhealthy(
     "node-unhealthy",
-    Stage.PREDICATE,
     "{node} is reported as unhealthy",
-    (
-        "repair {node}: see ConfigMap mindx-dl-nodeinfo-{node}, or SwitchInfoCfg in "
-        "mindx-dl-deviceinfo-{node}",
-    ),
-    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+    "repair {node}: see ConfigMap mindx-dl-nodeinfo-{node}, or SwitchInfoCfg in mindx-dl-deviceinfo-{node}",
 )
-NODE_PRE_SEPARATED = ReasonKind(
+NODE_PRE_SEPARATED = _unhealthy(
     "node-pre-separated",
-    Stage.PREDICATE,
     "{node} has a fault (PreSeparate): its pods continue, but it accepts no new NPU pods",
-    ("repair {node} when its pods have finished: see ConfigMap mindx-dl-nodeinfo-{node}",),
-    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+    "repair {node} when its pods have finished: see ConfigMap mindx-dl-nodeinfo-{node}",
 )
-UNREADABLE_POD = ReasonKind(
+UNREADABLE_POD = _unstable(
     "invalid-pod",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: pod {pod} is invalid and may use chips",
-    (
-        "correct {pod}: see `ringwise doctor`",
-        "delete {pod}",
-    ),
+    "correct {pod}: see `ringwise doctor`",
+    "delete {pod}",
 )
-MODES_MIXED = ReasonKind(
+
+_misconfigured = ReasonFamily(Stage.PREDICATE, frozenset({Trigger.NODE_CHANGED}))
+
+MODES_MIXED = _misconfigured(
     "allocation-modes-mixed",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: it has labels and resources of more than one allocation mode",
-    ("configure one allocation mode on {node}: whole chips, soft shares, static vNPUs or dynamic vNPUs",),
-    frozenset({Trigger.NODE_CHANGED}),
+    "configure one allocation mode on {node}: whole chips, soft shares, static vNPUs or dynamic vNPUs",
 )
-NODE_LABEL_NOT_SET = ReasonKind(
+NODE_LABEL_NOT_SET = _misconfigured(
     "chip-label-missing",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: it offers npu-core, but its label {label} is not {allowed}",
-    ("set the label {label} of {node}",),
-    frozenset({Trigger.NODE_CHANGED}),
+    "set the label {label} of {node}",
 )
-NO_TEMPLATES = ReasonKind(
+NO_TEMPLATES = _misconfigured(
     "no-vnpu-templates",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: no vNPU templates exist for its chips ({kind})",
-    ("correct the labels servertype and node.kubernetes.io/npu.chip.name of {node}",),
-    frozenset({Trigger.NODE_CHANGED}),
+    "correct the labels servertype and node.kubernetes.io/npu.chip.name of {node}",
 )
-CORES_NOT_WHOLE_CHIPS = ReasonKind(
+CORES_NOT_WHOLE_CHIPS = _misconfigured(
     "cores-not-a-multiple-of-chip",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: {cores:core} is not a multiple of the {of_chip} of a chip",
-    ("correct the label servertype of {node}", "restart the device plugin of {node}"),
-    frozenset({Trigger.NODE_CHANGED}),
+    "correct the label servertype of {node}",
+    "restart the device plugin of {node}",
 )
-SOFT_CAPACITY_DIFFERS = ReasonKind(
+SOFT_CAPACITY_DIFFERS = _unhealthy(
     "soft-capacity-differs",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: it is labeled for soft shares, but its capacity is {capacity}, "
     "not {expected} (100 per chip)",
-    (
-        "set shareDevCount=100 in the device plugin of {node}",
-        "remove the label huawei.com/scheduler.chip1softsharedev.enable from {node}",
-    ),
-    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+    "set shareDevCount=100 in the device plugin of {node}",
+    "remove the label huawei.com/scheduler.chip1softsharedev.enable from {node}",
 )
-CHIP_MEMORY_MISSING = ReasonKind(
+CHIP_MEMORY_MISSING = _misconfigured(
     "chip-memory-missing",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: it shares chips but does not have the label "
     "mind-cluster/npu-chip-memory",
-    ("set the label mind-cluster/npu-chip-memory of {node}, for example to 64G",),
-    frozenset({Trigger.NODE_CHANGED}),
+    "set the label mind-cluster/npu-chip-memory of {node}, for example to 64G",
 )
-CHIP_MEMORY_UNREADABLE = ReasonKind(
+CHIP_MEMORY_UNREADABLE = _misconfigured(
     "chip-memory-label-unreadable",
-    Stage.PREDICATE,
     '{node} is rejected for NPU pods: invalid label mind-cluster/npu-chip-memory "{value}": must be '
     "a number such as 64G",
-    ("set the label mind-cluster/npu-chip-memory of {node}, for example to 64G",),
-    frozenset({Trigger.NODE_CHANGED}),
+    "set the label mind-cluster/npu-chip-memory of {node}, for example to 64G",
 )
-NODE_OFFERS_NO_CHIPS = ReasonKind(
+NODE_OFFERS_NO_CHIPS = _misconfigured(
     "node-offers-no-chips",
-    Stage.PREDICATE,
     "{node} does not offer chips",
-    ("check that the device plugin runs on {node}",),
-    frozenset({Trigger.NODE_CHANGED}),
+    "check that the device plugin runs on {node}",
 )
-OTHER_MODE = ReasonKind(
+
+_no_such_node = ReasonFamily(Stage.PREDICATE, frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}))
+
+OTHER_MODE = _no_such_node(
     "other-allocation-mode",
-    Stage.PREDICATE,
     "{node} has the allocation mode {mode}, but the pod requests {requested}",
-    ("add a node with the allocation mode {requested}",),
-    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+    "add a node with the allocation mode {requested}",
 )
-UNKNOWN_PART = ReasonKind(
+UNKNOWN_PART = _unstable(
     "unknown-part-on-node",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: it is unknown which part of a chip pod {pod} uses",
-    ("delete or move {pod}",),
+    "delete or move {pod}",
 )
-SHARES_WITHOUT_SOFT_LABEL = ReasonKind(
+SHARES_WITHOUT_SOFT_LABEL = _misconfigured(
     "shares-without-soft-label",
-    Stage.PREDICATE,
     "{node} is rejected for NPU pods: {capacity} of {resource} on {chips} are shares without limits",
-    ("configure the device plugin of {node} to report each chip once (shareDevCount=1)",),
-    frozenset({Trigger.NODE_CHANGED}),
+    "configure the device plugin of {node} to report each chip once (shareDevCount=1)",
 )
-UNSTABLE_NODE = ReasonKind(
+UNSTABLE_NODE = _unstable(
     "unstable-node",
-    Stage.PREDICATE,
     "{node} lists {listed:free chip} of {resource}, but Kubernetes counts {idle} idle of {allocatable}",
-    (
-        "check the device plugin of {node}: its chip list and the allocatable chips of the node must agree",
-        "see which chips differ: `ringwise doctor`",
-    ),
+    "check the device plugin of {node}: its chip list and the allocatable chips of the node must agree",
+    "see which chips differ: `ringwise doctor`",
 )
-IDLE_ABOVE_CAPACITY = ReasonKind(
+IDLE_ABOVE_CAPACITY = _unhealthy(
     "idle-above-capacity",
-    Stage.PREDICATE,
     "Kubernetes counts {idle:idle chip} of {resource} on {node}, which has {capacity}",
-    ("check the device plugin of {node}: its allocatable chips must not exceed its capacity",),
-    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+    "check the device plugin of {node}: its allocatable chips must not exceed its capacity",
 )
-NODE_NOT_READY = ReasonKind(
+NODE_NOT_READY = _no_such_node(
     "node-not-ready",
-    Stage.PREDICATE,
     "{node} is not Ready",
-    ("check the kubelet of {node}",),
-    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+    "check the kubelet of {node}",
 )

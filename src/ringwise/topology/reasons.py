@@ -6,64 +6,49 @@ shows them, and so do the reasons of the jobs they concern.
 
 from __future__ import annotations
 
-from ringwise.reasons import SPECIFICATION, ReasonKind, Stage, Trigger
+from ringwise.reasons import SPECIFICATION, ReasonFamily, ReasonKind, Stage, Trigger
 
 # --- boards (rule N1) ---------------------------------------------------------
 
-UNKNOWN_RESOURCE = ReasonKind(
+_invalid = ReasonFamily(Stage.VALIDATE, SPECIFICATION)
+
+UNKNOWN_RESOURCE = _invalid(
     "unknown-chip-resource",
-    Stage.VALIDATE,
     'unknown chip resource "{resource}": must be one of {allowed}',
-    fixes=(
-        "request one of {allowed}",
-        "add a board profile for {resource}",
-    ),
-    resolved_by=SPECIFICATION,
+    "request one of {allowed}",
+    "add a board profile for {resource}",
 )
-VIRTUAL_CHIPS = ReasonKind(
+VIRTUAL_CHIPS = _invalid(
     "virtual-chips-not-supported",
-    Stage.VALIDATE,
     "{resource} is a part of a chip (vNPU), which is not supported",
-    fixes=("request whole chips: {allowed}",),
-    resolved_by=SPECIFICATION,
+    "request whole chips: {allowed}",
 )
-POLICY_NOT_SUPPORTED = ReasonKind(
+POLICY_NOT_SUPPORTED = _invalid(
     "policy-not-supported",
-    Stage.VALIDATE,
     "schedule_policy {policy} ({what}) is not supported; must be one of {allowed}",
-    fixes=("use one of {allowed}",),
-    resolved_by=SPECIFICATION,
+    "use one of {allowed}",
 )
-UNKNOWN_POLICY = ReasonKind(
+UNKNOWN_POLICY = _invalid(
     "unknown-schedule-policy",
-    Stage.VALIDATE,
     'huawei.com/schedule_policy "{policy}" does not select a board of {resource}; must be one of {allowed}',
-    fixes=("use one of {allowed}",),
-    resolved_by=SPECIFICATION,
+    "use one of {allowed}",
 )
-UNKNOWN_ACCELERATOR_TYPE = ReasonKind(
+UNKNOWN_ACCELERATOR_TYPE = _invalid(
     "unknown-accelerator-type",
-    Stage.VALIDATE,
     'accelerator-type "{type}" does not select a board of {resource}; must be one of {allowed}',
-    fixes=(
-        "use one of {allowed}",
-        "select the board with the annotation huawei.com/schedule_policy ({policies})",
-    ),
-    resolved_by=SPECIFICATION,
+    "use one of {allowed}",
+    "select the board with the annotation huawei.com/schedule_policy ({policies})",
 )
-POLICY_NEEDED = ReasonKind(
+POLICY_NEEDED = _invalid(
     "schedule-policy-needed",
-    Stage.VALIDATE,
     "jobs that request {resource} require the annotation huawei.com/schedule_policy: one of {allowed}",
-    fixes=("set huawei.com/schedule_policy to one of {allowed}",),
-    resolved_by=SPECIFICATION,
+    "set huawei.com/schedule_policy to one of {allowed}",
 )
-UNKNOWN_STRATEGY = ReasonKind(
+UNKNOWN_STRATEGY = _invalid(
     "unknown-strategy-label",
-    Stage.VALIDATE,
     "the labels {labels} do not select a board of {resource}; must be one of {allowed}",
-    fixes=("use {allowed}", "remove the labels to get the board {default}"),
-    resolved_by=SPECIFICATION,
+    "use {allowed}",
+    "remove the labels to get the board {default}",
 )
 
 # --- leaf switches (rule S10) --------------------------------------------------
@@ -81,54 +66,43 @@ TOPOLOGY_MISSING = ReasonKind(
     ),
     _TOPOLOGY | {Trigger.JOB_CHANGED},
 )
-TOPOLOGY_UNREADABLE = ReasonKind(
+
+_invalid_topology = ReasonFamily(Stage.VALIDATE, _TOPOLOGY)
+
+TOPOLOGY_UNREADABLE = _invalid_topology(
     "switch-topology-invalid",
-    Stage.VALIDATE,
     "invalid leaf-switch topology: {problem}",
-    ("correct ConfigMap kube-system/basic-tor-node-cm, or create it with `ringwise topology import FILE`",),
-    _TOPOLOGY,
+    "correct ConfigMap kube-system/basic-tor-node-cm, or create it with `ringwise topology import FILE`",
 )
-TOPOLOGY_EMPTY = ReasonKind(
+TOPOLOGY_EMPTY = _invalid_topology(
     "switch-topology-empty",
-    Stage.VALIDATE,
     "{origin} lists no leaf switches",
-    ("add at least one switch with its servers to server_list of basic-tor-node-cm",),
-    _TOPOLOGY,
+    "add at least one switch with its servers to server_list of basic-tor-node-cm",
 )
-NO_NODES_PER_SWITCH = ReasonKind(
+NO_NODES_PER_SWITCH = _invalid_topology(
     "switch-tor-count-invalid",
-    Stage.VALIDATE,
     "{origin}: invalid tor_count {tor_count}: must be at least 1",
-    ("set tor_count in basic-tor-node-cm to the size of the largest switch (now {largest})",),
-    _TOPOLOGY,
+    "set tor_count in basic-tor-node-cm to the size of the largest switch (now {largest})",
 )
-TOO_MANY_SERVERS = ReasonKind(
+TOO_MANY_SERVERS = _invalid_topology(
     "switch-too-many-servers",
-    Stage.VALIDATE,
     "{origin}: switch {switch} lists {servers:server}, more than tor_count ({tor_count})",
-    ("raise tor_count in basic-tor-node-cm to {servers}, or correct the servers of {switch}",),
-    _TOPOLOGY,
+    "raise tor_count in basic-tor-node-cm to {servers}, or correct the servers of {switch}",
 )
-SERVER_UNDER_TWO_SWITCHES = ReasonKind(
+SERVER_UNDER_TWO_SWITCHES = _invalid_topology(
     "server-under-two-switches",
-    Stage.VALIDATE,
     "{origin}: server {server} is listed under switches {switch} and {other}; the first one is used",
-    ("list server {server} in basic-tor-node-cm once",),
-    _TOPOLOGY,
+    "list server {server} in basic-tor-node-cm once",
 )
-SWITCH_LISTED_TWICE = ReasonKind(
+SWITCH_LISTED_TWICE = _invalid_topology(
     "switch-listed-twice",
-    Stage.VALIDATE,
     "{origin}: switch {switch} is listed twice (entries {first} and {second}); their servers are merged",
-    ("list switch {switch} in basic-tor-node-cm once, with all its servers",),
-    _TOPOLOGY,
+    "list switch {switch} in basic-tor-node-cm once, with all its servers",
 )
-SWITCH_WITHOUT_SERVERS = ReasonKind(
+SWITCH_WITHOUT_SERVERS = _invalid_topology(
     "switch-without-servers",
-    Stage.VALIDATE,
     "{origin}: switch {switch} lists 0 servers",
-    ("add the servers of {switch} to basic-tor-node-cm, or remove the switch",),
-    _TOPOLOGY,
+    "add the servers of {switch} to basic-tor-node-cm, or remove the switch",
 )
 SERVER_IS_NO_NODE = ReasonKind(
     "server-not-a-node",
@@ -150,34 +124,26 @@ FATAL = frozenset(
 
 _SUPERPOD_IDS = frozenset({Trigger.NODE_CHANGED, Trigger.TOPOLOGY_CHANGED, Trigger.CONFIGURATION_CHANGED})
 
-SUPERPOD_ID_MISSING = ReasonKind(
+_invalid_superpod = ReasonFamily(Stage.PREDICATE, _SUPERPOD_IDS)
+
+SUPERPOD_ID_MISSING = _invalid_superpod(
     "superpod-id-missing",
-    Stage.PREDICATE,
     "node {node} does not have a SuperPoD ID",
-    (
-        "configure the device plugin to report SuperPodID in mindx-dl-deviceinfo-{node}",
-        "annotate the node with superPodID, or label it huawei.com/topotree.superpodid",
-    ),
-    _SUPERPOD_IDS,
+    "configure the device plugin to report SuperPodID in mindx-dl-deviceinfo-{node}",
+    "annotate the node with superPodID, or label it huawei.com/topotree.superpodid",
 )
 
-SUPERPOD_NONE = ReasonKind(
+SUPERPOD_NONE = _invalid_superpod(
     "not-in-superpod",
-    Stage.PREDICATE,
     "node {node} reports that it is not in a SuperPoD (ID {superpod})",
-    (
-        "no action required if the board is not part of a SuperPoD",
-        "check the driver and the cabling of {node} if it belongs to a SuperPoD",
-    ),
-    _SUPERPOD_IDS,
+    "no action required if the board is not part of a SuperPoD",
+    "check the driver and the cabling of {node} if it belongs to a SuperPoD",
 )
 
-SUPERPOD_ID_WRONG = ReasonKind(
+SUPERPOD_ID_WRONG = _invalid_superpod(
     "superpod-id-invalid",
-    Stage.PREDICATE,
     "node {node}: invalid SuperPoD ID {superpod}: must be 0 to {largest}",
-    ("correct SuperPodID in mindx-dl-deviceinfo-{node} or the annotation superPodID of the node",),
-    _SUPERPOD_IDS,
+    "correct SuperPodID in mindx-dl-deviceinfo-{node} or the annotation superPodID of the node",
 )
 
 SUPERPOD_OVERSIZE = ReasonKind(
@@ -195,23 +161,17 @@ SUPERPOD_OVERSIZE = ReasonKind(
 
 _RACK_IDS = frozenset({Trigger.NODE_CHANGED, Trigger.TOPOLOGY_CHANGED})
 
-RACK_ID_MISSING = ReasonKind(
+_invalid_rack = ReasonFamily(Stage.PREDICATE, _RACK_IDS)
+
+RACK_ID_MISSING = _invalid_rack(
     "rack-id-missing",
-    Stage.PREDICATE,
     "node {node} does not have a rack ID",
-    (
-        "configure the device plugin to report RackID in mindx-dl-deviceinfo-{node}",
-        "annotate the node with rackID, or label it huawei.com/topotree.rackid",
-    ),
-    _RACK_IDS,
+    "configure the device plugin to report RackID in mindx-dl-deviceinfo-{node}",
+    "annotate the node with rackID, or label it huawei.com/topotree.rackid",
 )
-RACK_ID_WRONG = ReasonKind(
+RACK_ID_WRONG = _invalid_rack(
     "rack-id-invalid",
-    Stage.PREDICATE,
     "node {node}: invalid rack ID {rack}: must be 0 to {largest}",
-    (
-        "if it is -1 after a reset of mindx-dl-deviceinfo-{node}, restart the device plugin of the node",
-        "correct RackID in mindx-dl-deviceinfo-{node} or the annotation rackID of the node",
-    ),
-    _RACK_IDS,
+    "if it is -1 after a reset of mindx-dl-deviceinfo-{node}, restart the device plugin of the node",
+    "correct RackID in mindx-dl-deviceinfo-{node} or the annotation rackID of the node",
 )

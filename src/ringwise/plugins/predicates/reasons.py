@@ -2,60 +2,50 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
-
-_NODE_OR_JOB = frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.JOB_CHANGED})
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonFamily, ReasonKind, Stage, Trigger, kinds_in
 
 # -- by class of nodes
 
-NODE_CORDONED = ReasonKind(
+_mismatch = ReasonFamily(
+    Stage.PREDICATE, frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.JOB_CHANGED})
+)
+
+NODE_CORDONED = _mismatch(
     "node-cordoned",
-    Stage.PREDICATE,
     "the node is cordoned, and the pod does not tolerate {taint}",
-    (
-        "uncordon the node",
-        "add a toleration for {taint} to the pod",
-    ),
-    _NODE_OR_JOB,
+    "uncordon the node",
+    "add a toleration for {taint} to the pod",
 )
-SELECTOR_MISMATCH = ReasonKind(
+SELECTOR_MISMATCH = _mismatch(
     "node-selector-mismatch",
-    Stage.PREDICATE,
     "the nodeSelector requires {key}={wanted}; the node has {found}",
-    ("label nodes with {key}={wanted}", "remove {key} from the pod's nodeSelector"),
-    _NODE_OR_JOB,
+    "label nodes with {key}={wanted}",
+    "remove {key} from the pod's nodeSelector",
 )
-AFFINITY_MISMATCH = ReasonKind(
+AFFINITY_MISMATCH = _mismatch(
     "node-affinity-mismatch",
-    Stage.PREDICATE,
     "the node matches none of {terms:required node affinity term}: {wanted}",
-    (
-        "label nodes so that they match one term",
-        "relax the required node affinity of the pod",
-    ),
-    _NODE_OR_JOB,
+    "label nodes so that they match one term",
+    "relax the required node affinity of the pod",
 )
-UNTOLERATED_TAINT = ReasonKind(
+UNTOLERATED_TAINT = _mismatch(
     "untolerated-taint",
-    Stage.PREDICATE,
     "the node has the taint {taint}, which the pod does not tolerate",
-    (
-        "add a toleration for {taint} to the pod",
-        "remove the taint from the node",
-    ),
-    _NODE_OR_JOB,
+    "add a toleration for {taint} to the pod",
+    "remove the taint from the node",
 )
-TOO_MANY_PODS = ReasonKind(
+
+_node_full = ReasonFamily(Stage.PREDICATE)
+
+TOO_MANY_PODS = _node_full(
     "too-many-pods",
-    Stage.PREDICATE,
     "the node runs {pods} of {limit:pod}",
-    ("raise the pod limit of the node",),
+    "raise the pod limit of the node",
 )
-INSUFFICIENT_RESOURCE = ReasonKind(
+INSUFFICIENT_RESOURCE = _node_full(
     "insufficient-resource",
-    Stage.PREDICATE,
     "{asked} of {resource} requested, {free} of {allocatable} free",
-    ("request at most {free:#} of {resource}",),
+    "request at most {free:#} of {resource}",
 )
 
 RESOURCE_CLAIMS = ReasonKind(
@@ -68,55 +58,41 @@ RESOURCE_CLAIMS = ReasonKind(
 
 # -- by node
 
-PORT_TAKEN = ReasonKind(
+PORT_TAKEN = _node_full(
     "host-port-taken",
-    Stage.PREDICATE,
     "port {port}/{protocol} of {node} is used by {pod}",
-    ("use a host port other than {port}",),
+    "use a host port other than {port}",
 )
-POD_AFFINITY_UNMET = ReasonKind(
+
+_pods_nearby = ReasonFamily(Stage.PREDICATE, CAPACITY | SPECIFICATION)
+
+POD_AFFINITY_UNMET = _pods_nearby(
     "pod-affinity-unmet",
-    Stage.PREDICATE,
     "0 pods in the {key} of {node} match the required affinity of the pod: {wanted}",
-    (
-        "start a pod that matches it in the {key} of {node}",
-        "relax the required affinity of the pod",
-    ),
-    CAPACITY | SPECIFICATION,
+    "start a pod that matches it in the {key} of {node}",
+    "relax the required affinity of the pod",
 )
-POD_ANTI_AFFINITY = ReasonKind(
+POD_ANTI_AFFINITY = _pods_nearby(
     "pod-anti-affinity",
-    Stage.PREDICATE,
     "{pods:pod} in the {key} of {node} {pods:=matches|match} the required anti-affinity of the pod: {wanted}",
-    ("relax the required anti-affinity of the pod",),
-    CAPACITY | SPECIFICATION,
+    "relax the required anti-affinity of the pod",
 )
-ANTI_AFFINITY_OF_OTHERS = ReasonKind(
+ANTI_AFFINITY_OF_OTHERS = _pods_nearby(
     "existing-pods-anti-affinity",
-    Stage.PREDICATE,
     "{pods:pod} in the {key} of {node} {pods:=has|have} anti-affinity to this pod: {wanted}",
-    ("change the labels of the pod so that they do not match {wanted}",),
-    CAPACITY | SPECIFICATION,
+    "change the labels of the pod so that they do not match {wanted}",
 )
-TOPOLOGY_SPREAD = ReasonKind(
+TOPOLOGY_SPREAD = _pods_nearby(
     "topology-spread",
-    Stage.PREDICATE,
     "{key} of {node} would have {pods:pod} matching {wanted}; the minimum is {fewest}, maxSkew is {most}",
-    (
-        "start such pods, or free capacity for them, in the {key} with the fewest",
-        "raise maxSkew to {needed}, or set whenUnsatisfiable: ScheduleAnyway",
-    ),
-    CAPACITY | SPECIFICATION,
+    "start such pods, or free capacity for them, in the {key} with the fewest",
+    "raise maxSkew to {needed}, or set whenUnsatisfiable: ScheduleAnyway",
 )
-SPREAD_KEY_MISSING = ReasonKind(
+SPREAD_KEY_MISSING = _mismatch(
     "spread-key-missing",
-    Stage.PREDICATE,
     "{node} does not have the label {key}, which topologySpreadConstraints require",
-    (
-        "label {node} with {key}",
-        "use another topologyKey in topologySpreadConstraints",
-    ),
-    _NODE_OR_JOB,
+    "label {node} with {key}",
+    "use another topologyKey in topologySpreadConstraints",
 )
 
 # -- by claim: whatever nodes are free, so that nobody waits behind such a job
@@ -125,192 +101,122 @@ _CLAIM = frozenset({Trigger.VOLUME_CHANGED, Trigger.JOB_CHANGED})
 #: A node on which a volume can be used, or for which one can be made.
 _NODES = frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
 
-CLAIM_MISSING = ReasonKind(
+_claim_unusable = ReasonFamily(Stage.PREDICATE, _CLAIM)
+
+CLAIM_MISSING = _claim_unusable(
     "claim-missing",
-    Stage.PREDICATE,
     'PersistentVolumeClaim "{claim}" of pod {pod} not found',
-    (
-        "create PersistentVolumeClaim {claim}",
-        "correct claimName in the volumes of the pod (volumeClaimName in a vcjob)",
-    ),
-    _CLAIM,
+    "create PersistentVolumeClaim {claim}",
+    "correct claimName in the volumes of the pod (volumeClaimName in a vcjob)",
 )
-EPHEMERAL_CLAIM_AWAITED = ReasonKind(
+EPHEMERAL_CLAIM_AWAITED = _claim_unusable(
     "ephemeral-claim-not-created",
-    Stage.PREDICATE,
     "PersistentVolumeClaim {claim} of an ephemeral volume of pod {pod} is not created yet",
-    ("check that kube-controller-manager is running, and check the events of pod {pod}",),
-    _CLAIM,
+    "check that kube-controller-manager is running, and check the events of pod {pod}",
 )
-CLAIM_OF_ANOTHER_POD = ReasonKind(
+CLAIM_OF_ANOTHER_POD = _claim_unusable(
     "claim-of-another-pod",
-    Stage.PREDICATE,
     "PersistentVolumeClaim {claim} was not created for pod {pod}, but has the name of its ephemeral volume",
-    ("delete PersistentVolumeClaim {claim}, so that the pod gets its own",),
-    _CLAIM,
+    "delete PersistentVolumeClaim {claim}, so that the pod gets its own",
 )
-CLAIM_DELETED = ReasonKind(
+CLAIM_DELETED = _claim_unusable(
     "claim-deleted",
-    Stage.PREDICATE,
     "PersistentVolumeClaim {claim} of pod {pod} is being deleted",
-    ("create PersistentVolumeClaim {claim} again after it is deleted",),
-    _CLAIM,
+    "create PersistentVolumeClaim {claim} again after it is deleted",
 )
-CLAIM_LOST = ReasonKind(
+CLAIM_LOST = _claim_unusable(
     "claim-lost",
-    Stage.PREDICATE,
     "PersistentVolumeClaim {claim} of pod {pod} lost its volume {volume}, which does not exist",
-    (
-        "restore PersistentVolume {volume}",
-        "delete PersistentVolumeClaim {claim} and create it again",
-    ),
-    _CLAIM,
+    "restore PersistentVolume {volume}",
+    "delete PersistentVolumeClaim {claim} and create it again",
 )
-CLAIM_IN_USE = ReasonKind(
+CLAIM_IN_USE = _claim_unusable(
     "claim-in-use",
-    Stage.PREDICATE,
     "PersistentVolumeClaim {claim} is used by {user} and has the access mode ReadWriteOncePod",
-    (
-        "no action required: the pod starts when {user} has finished",
-        "use the access mode ReadWriteOnce or ReadWriteMany",
-    ),
-    _CLAIM,
+    "no action required: the pod starts when {user} has finished",
+    "use the access mode ReadWriteOnce or ReadWriteMany",
 )
-CLAIM_SHARED = ReasonKind(
+CLAIM_SHARED = _claim_unusable(
     "claim-shared",
-    Stage.PREDICATE,
     "{user} and {pod} must start together, but both use PersistentVolumeClaim {claim} (ReadWriteOncePod)",
-    (
-        "use a separate claim for each pod",
-        "use the access mode ReadWriteMany",
-    ),
-    _CLAIM,
+    "use a separate claim for each pod",
+    "use the access mode ReadWriteMany",
 )
-CLAIM_NOT_BOUND = ReasonKind(
+CLAIM_NOT_BOUND = _claim_unusable(
     "claim-not-bound",
-    Stage.PREDICATE,
     "PersistentVolumeClaim {claim} of pod {pod} is not bound yet{classed}",
-    (
-        "check the events of PersistentVolumeClaim {claim}",
-        "create a PersistentVolume that fits PersistentVolumeClaim {claim}",
-    ),
-    _CLAIM,
+    "check the events of PersistentVolumeClaim {claim}",
+    "create a PersistentVolume that fits PersistentVolumeClaim {claim}",
 )
-STORAGE_CLASS_MISSING = ReasonKind(
+STORAGE_CLASS_MISSING = _claim_unusable(
     "storage-class-missing",
-    Stage.PREDICATE,
     'StorageClass "{class_name}" of PersistentVolumeClaim {claim} of pod {pod} not found',
-    (
-        "create StorageClass {class_name}",
-        "create PersistentVolumeClaim {claim} with an existing StorageClass",
-    ),
-    _CLAIM,
+    "create StorageClass {class_name}",
+    "create PersistentVolumeClaim {claim} with an existing StorageClass",
 )
-NO_VOLUME = ReasonKind(
+
+_no_volume = ReasonFamily(Stage.PREDICATE, _CLAIM | _NODES)
+
+NO_VOLUME = _no_volume(
     "no-matching-volume",
-    Stage.PREDICATE,
     "no free PersistentVolume of class {class_name} fits claim {claim} of pod {pod} ({size}, {modes}); "
     "no provisioner",
-    (
-        "create a PersistentVolume of {size} or more in {class_name}",
-        "use a StorageClass with a provisioner",
-    ),
-    _CLAIM | _NODES,
+    "create a PersistentVolume of {size} or more in {class_name}",
+    "use a StorageClass with a provisioner",
 )
-NO_STORAGE = ReasonKind(
+NO_STORAGE = _no_volume(
     "insufficient-storage",
-    Stage.PREDICATE,
     "claim {claim} of {pod} requests {size} of StorageClass {class_name}; largest capacity: "
     "{largest} (CSIStorageCapacity)",
-    (
-        "free or add storage of StorageClass {class_name}",
-        "create PersistentVolumeClaim {claim} with a smaller request or another StorageClass",
-    ),
-    _CLAIM | _NODES,
+    "free or add storage of StorageClass {class_name}",
+    "create PersistentVolumeClaim {claim} with a smaller request or another StorageClass",
 )
 
 # -- by volume and node
 
 _ELSEWHERE = CAPACITY | _CLAIM
 
-VOLUME_ELSEWHERE = ReasonKind(
+_volume_elsewhere = ReasonFamily(Stage.PREDICATE, _ELSEWHERE)
+
+VOLUME_ELSEWHERE = _volume_elsewhere(
     "volume-node-affinity-conflict",
-    Stage.PREDICATE,
     "{what} cannot be used on {node}: its node affinity is {wanted}",
-    ("free chips on nodes on which {what} can be used",),
-    _ELSEWHERE,
+    "free chips on nodes on which {what} can be used",
 )
-VOLUME_IN_ANOTHER_ZONE = ReasonKind(
+VOLUME_IN_ANOTHER_ZONE = _volume_elsewhere(
     "volume-in-another-zone",
-    Stage.PREDICATE,
     "{what} is not in the zone of {node}: it has {places}",
-    ("free chips on nodes with {places}",),
-    _ELSEWHERE,
+    "free chips on nodes with {places}",
 )
-VOLUME_FOR_ANOTHER_NODE = ReasonKind(
+VOLUME_FOR_ANOTHER_NODE = _volume_elsewhere(
     "volume-for-another-node",
-    Stage.PREDICATE,
     "the volume of PersistentVolumeClaim {claim} is being provisioned for {selected}",
-    (
-        "no action required: the pod is tried again when the volume exists",
-        "if it is not being provisioned, remove the annotation volume.kubernetes.io/selected-node of "
-        "the claim {claim}",
-    ),
-    _ELSEWHERE,
+    "no action required: the pod is tried again when the volume exists",
+    "if it is not being provisioned, remove the annotation volume.kubernetes.io/selected-node of "
+    "the claim {claim}",
 )
-NO_VOLUME_HERE = ReasonKind(
+NO_VOLUME_HERE = _volume_elsewhere(
     "no-matching-volume-on-node",
-    Stage.PREDICATE,
     "no free PersistentVolume of StorageClass {class_name} with {size} can be used on {node}{why}",
-    ("create a PersistentVolume of {size} or more in {class_name} that {node} can use",),
-    _ELSEWHERE,
+    "create a PersistentVolume of {size} or more in {class_name} that {node} can use",
 )
-NO_STORAGE_HERE = ReasonKind(
+NO_STORAGE_HERE = _volume_elsewhere(
     "insufficient-storage-on-node",
-    Stage.PREDICATE,
     "{what} requests {size} of StorageClass {class_name}; the largest capacity for {node} is "
     "{largest} (CSIStorageCapacity)",
-    (
-        "free or add storage of StorageClass {class_name} for {node}",
-        "free chips on nodes with sufficient storage capacity",
-    ),
-    _ELSEWHERE,
+    "free or add storage of StorageClass {class_name} for {node}",
+    "free chips on nodes with sufficient storage capacity",
 )
-TOO_MANY_VOLUMES = ReasonKind(
+TOO_MANY_VOLUMES = _volume_elsewhere(
     "too-many-volumes",
-    Stage.PREDICATE,
     "{node} has {used} of {limit:volume} of driver {driver}; the pod needs {more} more",
-    ("use fewer volumes of {driver} in a pod",),
-    _ELSEWHERE,
+    "use fewer volumes of {driver} in a pod",
 )
 
 #: Codes: a claim keeps the job from every node. No chips, nodes or moves help.
 OF_CLAIMS = frozenset(
-    kind.code
-    for kind in (
-        CLAIM_MISSING,
-        EPHEMERAL_CLAIM_AWAITED,
-        CLAIM_OF_ANOTHER_POD,
-        CLAIM_DELETED,
-        CLAIM_LOST,
-        CLAIM_IN_USE,
-        CLAIM_SHARED,
-        CLAIM_NOT_BOUND,
-        STORAGE_CLASS_MISSING,
-        NO_VOLUME,
-        NO_STORAGE,
-    )
+    kind.code for kind in kinds_in(globals()) if kind.resolved_by in (_CLAIM, _CLAIM | _NODES)
 )
 
 #: Codes: volumes keep the job from one node.
-OF_VOLUMES = frozenset(
-    kind.code
-    for kind in (
-        VOLUME_ELSEWHERE,
-        VOLUME_IN_ANOTHER_ZONE,
-        VOLUME_FOR_ANOTHER_NODE,
-        NO_VOLUME_HERE,
-        NO_STORAGE_HERE,
-        TOO_MANY_VOLUMES,
-    )
-)
+OF_VOLUMES = frozenset(kind.code for kind in kinds_in(globals()) if kind.resolved_by == _ELSEWHERE)

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonFamily, ReasonKind, Stage, Trigger
 
-MIXED_RESOURCES = ReasonKind(
+_invalid = ReasonFamily(Stage.VALIDATE, SPECIFICATION)
+
+MIXED_RESOURCES = _invalid(
     "mixed-resources",
-    Stage.VALIDATE,
     "the pods request different chip resources: {resources}",
-    ("create one job for each resource",),
-    SPECIFICATION,
+    "create one job for each resource",
 )
-MIXED_BOARDS = ReasonKind(
+MIXED_BOARDS = _invalid(
     "mixed-boards",
-    Stage.VALIDATE,
     "the pods select different boards: {boards}",
-    (
-        "use the same accelerator-type in all pods of the job",
-        "create one job for each board",
-    ),
-    SPECIFICATION,
+    "use the same accelerator-type in all pods of the job",
+    "create one job for each board",
 )
-CONFLICTING_VALUES = ReasonKind(
+CONFLICTING_VALUES = _invalid(
     "conflicting-values",
-    Stage.VALIDATE,
     "the {what} {key} has different values in one job: {values}",
-    ("set {key} to the same value everywhere in the job, or only in one place",),
-    SPECIFICATION,
+    "set {key} to the same value everywhere in the job, or only in one place",
 )
 NODE_SUB_HEALTHY = ReasonKind(
     "node-sub-healthy",
@@ -81,125 +75,93 @@ PODS_MISSING = ReasonKind(
 
 # --- Soft shares and vNPUs --------------------------------------------------------
 
-SEVERAL_CHIP_RESOURCES = ReasonKind(
+SEVERAL_CHIP_RESOURCES = _invalid(
     "several-chip-resources",
-    Stage.VALIDATE,
     "pod {pod} requests {resources}; a pod can request only one of chips, shares and vNPUs",
-    ("request one resource in each pod",),
-    SPECIFICATION,
+    "request one resource in each pod",
 )
-POLICY_AND_RESOURCE_DIFFER = ReasonKind(
+POLICY_AND_RESOURCE_DIFFER = _invalid(
     "policy-and-resource-differ",
-    Stage.VALIDATE,
     "schedule_policy {policy} requires a chip resource, and the job requests {resource}",
-    ("remove the annotation", "request a percentage of a chip, for example huawei.com/Ascend910: 50"),
-    SPECIFICATION,
+    "remove the annotation",
+    "request a percentage of a chip, for example huawei.com/Ascend910: 50",
 )
-NETWORK_AFFINITY_WITH_PARTS = ReasonKind(
+NETWORK_AFFINITY_WITH_PARTS = _invalid(
     "network-affinity-with-parts",
-    Stage.VALIDATE,
     "{what} cannot be combined with shares of chips and vNPUs",
-    ("remove {what}",),
-    SPECIFICATION,
+    "remove {what}",
 )
-SHARE_LABEL_MISSING = ReasonKind(
+SHARE_LABEL_MISSING = _invalid(
     "soft-sharing-label-missing",
-    Stage.VALIDATE,
     "the label {label} is required for a soft share of a chip",
-    ("set the label {label}",),
-    SPECIFICATION,
+    "set the label {label}",
 )
-QUOTA_NOT_A_NUMBER = ReasonKind(
+QUOTA_NOT_A_NUMBER = _invalid(
     "quota-not-a-number",
-    Stage.VALIDATE,
     'invalid label {label} "{value}": must be a number with 1 to 9 digits',
-    ("set the label {label} to a whole number",),
-    SPECIFICATION,
+    "set the label {label} to a whole number",
 )
-AICORE_QUOTA_RANGE = ReasonKind(
+AICORE_QUOTA_RANGE = _invalid(
     "aicore-quota-range",
-    Stage.VALIDATE,
     "invalid label {label} {value}: must be 1 to 100",
-    ("set the label {label} to a percentage from 1 to 100",),
-    SPECIFICATION,
+    "set the label {label} to a percentage from 1 to 100",
 )
-HBM_QUOTA_RANGE = ReasonKind(
+HBM_QUOTA_RANGE = _invalid(
     "hbm-quota-range",
-    Stage.VALIDATE,
     "invalid label {label} {value}: must be at least 1",
-    ("set the label {label} to the memory of the share in MB",),
-    SPECIFICATION,
+    "set the label {label} to the memory of the share in MB",
 )
-SHARE_POLICY_UNKNOWN = ReasonKind(
+SHARE_POLICY_UNKNOWN = _invalid(
     "share-policy-unknown",
-    Stage.VALIDATE,
     'invalid label {label} "{value}": must be one of {allowed}',
-    ("use one of {allowed}",),
-    SPECIFICATION,
+    "use one of {allowed}",
 )
-REQUEST_DIFFERS_FROM_QUOTA = ReasonKind(
+REQUEST_DIFFERS_FROM_QUOTA = _invalid(
     "request-differs-from-quota",
-    Stage.VALIDATE,
     "the pods request {count} of {resource}, but their label aicoreQuota is {percent}; they must be equal",
-    (
-        "request {percent} of {resource}",
-        "set the label aicoreQuota to {count}",
-    ),
-    SPECIFICATION,
+    "request {percent} of {resource}",
+    "set the label aicoreQuota to {count}",
 )
-SHARE_LABELS_DIFFER = ReasonKind(
+SHARE_LABELS_DIFFER = _invalid(
     "share-labels-differ",
-    Stage.VALIDATE,
     "the pods of the job have different values of the labels {labels}",
-    ("set the same labels on all pods of the job",),
-    SPECIFICATION,
+    "set the same labels on all pods of the job",
 )
-MORE_THAN_ONE_PART = ReasonKind(
+MORE_THAN_ONE_PART = _invalid(
     "more-than-one-part",
-    Stage.VALIDATE,
     "pod {pod} requests {count} static vNPUs; a pod can request only one",
-    ("request one static vNPU in each pod",),
-    SPECIFICATION,
+    "request one static vNPU in each pod",
 )
-STATIC_VNPUS_ONLY = ReasonKind(
+STATIC_VNPUS_ONLY = _invalid(
     "static-vnpus-only",
-    Stage.VALIDATE,
     "the job requests {count:core}, but presetVirtualDevice: true allows only static vNPUs",
-    ("set presetVirtualDevice to false in init-params of the scheduler",),
-    SPECIFICATION,
+    "set presetVirtualDevice to false in init-params of the scheduler",
 )
-RING_LABEL_UNKNOWN = ReasonKind(
+RING_LABEL_UNKNOWN = _invalid(
     "ring-label-unknown",
-    Stage.VALIDATE,
     'invalid label ring-controller.atlas "{value}": must be one of {allowed} for dynamic vNPUs',
-    ("use one of {allowed}",),
-    SPECIFICATION,
+    "use one of {allowed}",
 )
-UNKNOWN_DVPP = ReasonKind(
+UNKNOWN_DVPP = _invalid(
     "dvpp-label-unknown",
-    Stage.VALIDATE,
     'invalid label {label} "{value}": must be one of {allowed}',
-    ("use one of {allowed}",),
-    SPECIFICATION,
+    "use one of {allowed}",
 )
-COUNT_NOT_ALLOWED = ReasonKind(
+_no_such_chip = ReasonFamily(
+    Stage.VALIDATE, SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
+)
+COUNT_NOT_ALLOWED = _no_such_chip(
     "core-count-not-allowed",
-    Stage.VALIDATE,
     "{count:core} of an Ascend {family} chip {count:=matches|match} neither a vNPU template nor whole chips",
-    ("request the cores of a vNPU template, or of whole chips",),
-    SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+    "request the cores of a vNPU template, or of whole chips",
 )
-DVPP_NOT_ALLOWED = ReasonKind(
+DVPP_NOT_ALLOWED = _no_such_chip(
     "dvpp-not-allowed",
-    Stage.VALIDATE,
     'the label {label}="{value}" cannot be combined with {count:core}',
-    ('set the label {label} to "null"',),
-    SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+    'set the label {label} to "null"',
 )
-LEVEL_NOT_ALLOWED = ReasonKind(
+LEVEL_NOT_ALLOWED = _no_such_chip(
     "level-not-allowed",
-    Stage.VALIDATE,
     'the label {label}="{value}" cannot be combined with {count:core} of these chips',
-    ("set the label {label} to low",),
-    SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+    "set the label {label} to low",
 )
