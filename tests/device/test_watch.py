@@ -38,7 +38,7 @@ class Followed:
         (self.names.discard if kind == "DELETED" else self.names.add)(self._name(one))
 
     def _name(self, one: PodWire) -> str:
-        return (one.metadata.name if one.metadata is not None else None) or ""
+        return one.metadata.name or ""
 
 
 async def test_a_list_that_expires_between_pages_is_read_without_pages() -> None:

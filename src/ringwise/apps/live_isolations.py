@@ -82,7 +82,7 @@ async def _isolations(client: Client) -> dict[str, tuple[Isolation, str]]:
             for wire in page.items or ():
                 findings = Findings(ISOLATIONS.kind)
                 one = isolation_from_wire(wire, findings)
-                if not findings.errors and wire.metadata is not None:
+                if not findings.errors:
                     result[one.name] = one, wire.metadata.resource_version or ""
     return result
 

@@ -551,7 +551,7 @@ class NodePlugin:
             self.reporter.lost()
             self._news.set()
             return
-        self.reporter.saw(stored.metadata.resource_version or "" if stored.metadata else "")
+        self.reporter.saw(stored.metadata.resource_version or "")
         seen = names_in(stored, MANUALLY_SEPARATE_KEY)
         now = self._clock.now() // 1_000_000
         for chip in sorted(seen - self._published):

@@ -36,7 +36,7 @@ from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
 from ringwise.log import Logger
 from ringwise.manifests.text.go_json import compact
 from ringwise.manifests.text.readable import readable
-from ringwise.manifests.text.wire import ConfigMapWire, MetaWire, NodeWire
+from ringwise.manifests.text.wire import ConfigMapWire, NodeWire
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
     DESCRIPTION_KEY,
@@ -212,7 +212,7 @@ class Reporter:
         if stored is None:
             self._version = ""
         else:
-            self.saw(stored.metadata.resource_version or "" if stored.metadata else "")
+            self.saw(stored.metadata.resource_version or "")
         return stored
 
 
@@ -292,7 +292,7 @@ async def describe_node(
     from the node's address.
     """
     stored = await client.get(NODES, None, node, NodeWire)
-    meta = stored.metadata or MetaWire()
+    meta = stored.metadata
     present = {key: value or "" for key, value in (meta.annotations or {}).items()}
     names = {chip.physical: name_of(card, chip.physical) for chip in chips}
     addresses = (stored.status.addresses if stored.status is not None else None) or ()

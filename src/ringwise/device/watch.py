@@ -119,7 +119,7 @@ class IsolationWatch(ObjectWatch[CustomResourceWire]):
         await super().run()
 
     async def _check(self, listed: list[CustomResourceWire]) -> None:
-        names = {one.metadata.name for one in listed if one.metadata is not None}
+        names = {one.metadata.name for one in listed}
         if not self.isolations.keys() <= names:
             await self._require_served()
 

@@ -35,7 +35,14 @@ from ringwise.manifests.text.errors import Findings, ManifestError
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.manifests.text.sources import ManifestSource, find_sources
 from ringwise.manifests.text.unknown_fields import manifest_notes
-from ringwise.manifests.text.wire import CommandWire, ConfigMapWire, MetaWire, OperatorJobWire, ReplicatedWire
+from ringwise.manifests.text.wire import (
+    CommandWire,
+    ConfigMapWire,
+    MetaWire,
+    ObjectWire,
+    OperatorJobWire,
+    ReplicatedWire,
+)
 from ringwise.messages.claim_expansion import ephemeral_claims_of
 from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.messages.workload_expansion import workload_claims
@@ -47,7 +54,7 @@ from ringwise.state.volumes import ClaimTemplates, PersistentVolumeClaim
 from ringwise.state.workload import Workload
 from ringwise.topology.nearest import did_you_mean
 
-Wire = TypeVar("Wire")
+Wire = TypeVar("Wire", bound=ObjectWire)
 Kept = TypeVar("Kept")
 
 #: Errors that are collected. A hostile file must not fill the memory with them.
@@ -371,12 +378,8 @@ class _BundleReader:
             self._misfits = [error.field for error in decoded]
             # Errors of these do not always matter, and what was left out would say so.
             return None if kind in _OTHERS_MAY_USE else document.decode_rest(kind)
-        meta = getattr(decoded, "metadata", None)
-        if (
-            document.kind in _WRITTEN
-            and not getattr(meta, "uid", None)
-            and len(self.bundle.remarks) < MAX_ERRORS
-        ):
+        written = document.kind in _WRITTEN and not decoded.metadata.uid
+        if written and len(self.bundle.remarks) < MAX_ERRORS:
             self.bundle.remarks += manifest_notes(document.origin, document.kind, document.plain())
         return decoded
 
@@ -403,7 +406,7 @@ class _BundleReader:
                 self.bundle.newest_timestamp = max(self.bundle.newest_timestamp, nanoseconds(text))
 
     def _take_config_map(self, wire: ConfigMapWire, issues: Findings) -> None:
-        kind = IN_CONFIG_MAPS.get((wire.metadata or MetaWire()).name or "")
+        kind = IN_CONFIG_MAPS.get(wire.metadata.name or "")
         if kind is not None and kind.read_data is not None:
             data = {key: value or "" for key, value in (wire.data or {}).items()}
             identity(wire.metadata, "ConfigMap", issues)
@@ -437,7 +440,7 @@ class _BundleReader:
         if wire is None:
             return
         value = read(wire, self._classes, issues)
-        if kind.check_new is not None and _is_new(wire.metadata):
+        if kind.check_new is not None and not wire.metadata.uid:
             kind.check_new(wire, value, issues)
         if isinstance(value, Pod) and value.ephemeral_claims and value.node is None:
             self._ephemeral.append((value, ephemeral_volumes(wire.spec, "spec", issues)))
@@ -463,19 +466,15 @@ class _BundleReader:
     def _take_workload(self, owner: tuple[str, str], document: ManifestDocument, issues: Findings) -> None:
         """An owner of pods. One with an owner of its own, such as a Deployment's ReplicaSet, is left out."""
         notes: list[str] = []
-        workload: Workload | None = None
-        meta: MetaWire | None = None
         form = OPERATOR_KINDS.get(owner)
-        if form is None:
-            if (replicated := self._wire(document, ReplicatedWire, issues)) is not None:
-                meta = replicated.metadata
-                workload = replicated_from_wire(replicated, document.kind, self._classes, issues, notes)
-        elif (job := self._wire(document, OperatorJobWire, issues)) is not None:
-            meta = job.metadata
-            workload = operator_job_from_wire(job, document.kind, form, self._classes, issues, notes)
-        if workload is None:
+        wire = self._wire(document, ReplicatedWire if form is None else OperatorJobWire, issues)
+        if isinstance(wire, ReplicatedWire):
+            workload = replicated_from_wire(wire, document.kind, self._classes, issues, notes)
+        elif isinstance(wire, OperatorJobWire) and form is not None:
+            workload = operator_job_from_wire(wire, document.kind, form, self._classes, issues, notes)
+        else:
             return
-        if meta is not None and meta.owner_references:
+        if wire.metadata.owner_references:
             issues.errors.clear()
             self.bundle.of_owners[document.kind] += 1
             return
@@ -487,7 +486,7 @@ class _BundleReader:
         # A vcjob and a Kubernetes Job of one name are two objects.
         self._kind = f"{document.kind}.{owner[0]}" if owner[0] else document.kind
         self._count_pods(workload.replicas, "spec", issues)
-        self._keep(self._workloads, workload, meta, issues)
+        self._keep(self._workloads, workload, wire.metadata, issues)
         if len(self.bundle.remarks) < MAX_ERRORS:
             self.bundle.remarks += notes
 
@@ -496,8 +495,3 @@ def _progress_from(progress: Progress | None, done: int, total: int) -> Callable
     if progress is None:
         return lambda at: None
     return lambda at: progress(done + at, total)
-
-
-def _is_new(meta: MetaWire | None) -> bool:
-    """It was written, and not read from a cluster."""
-    return meta is not None and not meta.uid

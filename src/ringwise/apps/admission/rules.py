@@ -194,7 +194,7 @@ def _is_ours(kind: tuple[str, str], raw: msgspec.Raw, cluster: ClusterFacts, iss
         names = _operator_job(raw, kind, issues).schedulers
     elif kind in REPLICATED_KINDS:
         wire, workload = _replicated(raw, kind[1], issues)
-        if wire.metadata is not None and wire.metadata.owner_references:
+        if wire.metadata.owner_references:
             return False
         names = workload.schedulers
     elif kind == ("", "Pod"):
@@ -376,7 +376,7 @@ def judge_replicated(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: str)
     issues = Findings(kind)
     wire, workload = _replicated(raw, kind, issues)
     pod = next(workload_pods(workload), None)
-    if pod is None or (wire.metadata is not None and wire.metadata.owner_references):
+    if pod is None or wire.metadata.owner_references:
         # A Deployment was checked before its ReplicaSet.
         return ALLOWED
     if pod.scheduler not in cluster.scheduler_names:
@@ -510,7 +510,7 @@ def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: ClusterF
     added = PodSpecWire(
         ephemeral_containers=[ContainerWire() if one.name in there else one for one in containers]
     )
-    name = (pod.metadata.name if pod.metadata is not None else None) or ""
+    name = pod.metadata.name or ""
     setting = cluster.configuration.settings.visible_devices
     return _verdict(refused_choice(visible_devices(added, "spec", spec), name, setting))
 

@@ -257,7 +257,7 @@ def put_report(cluster: EmbeddedCluster, name: str, kind: str, text: str) -> lis
         wire = _config_map(KUBE_SYSTEM, DEVICE_INFO_PREFIX + name, {DEVICE_INFO_KEY: text})
     else:
         wire = _config_map(MINDX_DL, NODE_INFO_PREFIX + name, {NODE_INFO_KEY: text})
-    issues = Findings(f"ConfigMap {wire.metadata.name if wire.metadata else ''}")
+    issues = Findings(f"ConfigMap {wire.metadata.name or ''}")
     devices = config_map_from_wire(wire, issues)
     health = node_reports_of(wire, issues)
     if issues.errors:

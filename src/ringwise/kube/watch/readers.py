@@ -232,8 +232,7 @@ class PodReader(BatchObjectReader[WatchedPod]):
         if not issues.excess or wire.spec is None or wire.spec.node_name:
             return None
         drop_oversized(wire.spec)
-        if wire.metadata is not None:
-            drop_labels(wire.metadata)
+        drop_labels(wire.metadata)
         pod = pod_from_wire(wire, self._classes, Findings(issues.origin))
         pod.problem = issues.excess
         return pod
@@ -364,7 +363,7 @@ class HyperNodeReader(ObjectReader[HyperNodeWire]):
             status = wire.status or HyperNodeStatusWire()
             conditions = [one for one in status.conditions or () if isinstance(one, dict)]
             self._observed[hyper_node.name] = ObservedHyperNode(
-                (wire.metadata.uid if wire.metadata is not None else None) or "",
+                wire.metadata.uid or "",
                 status.node_count,
                 tuple(conditions[:_MAX_HYPER_NODE_CONDITIONS]),
             )
@@ -378,7 +377,7 @@ def _missing(wire: QueueWire) -> tuple[str, ...]:
     """What the controller has to write: defaults that people and tools look up in the object."""
     has_state = wire.status is not None and wire.status.state
     has_parent = wire.spec is not None and wire.spec.parent
-    is_root = wire.metadata is not None and wire.metadata.name == ROOT_QUEUE
+    is_root = wire.metadata.name == ROOT_QUEUE
     return (*(() if has_state else ("state",)), *(() if has_parent or is_root else ("parent",)))
 
 

@@ -58,7 +58,7 @@ class JobCommands(ObjectReader[CommandWire]):
 
     def objects(self, wire: CommandWire, issues: Findings) -> KeyedObjects | None:
         meta, target = wire.metadata, wire.target
-        if meta is not None and target is not None and target.kind in (VCJOBS.kind, QUEUES.kind):
+        if target is not None and target.kind in (VCJOBS.kind, QUEUES.kind):
             # The controller reports what is wrong with it.
             command = command_from_wire(wire, Findings(issues.origin))
             self._waiting[f"{meta.namespace}/{meta.name}"] = meta, command

@@ -119,7 +119,7 @@ def config_map_from_wire(
     An aggregate is written every few seconds, and few of its nodes change: the reports of the others are
     taken from `cache`, which is updated.
     """
-    namespace = wire.metadata.namespace if wire.metadata else None
+    namespace = wire.metadata.namespace
     who = identity(wire.metadata, "ConfigMap", issues)
     data = {key: value or "" for key, value in (wire.data or {}).items()}
     if who.name == SCHEDULER_CONFIG_MAP:
@@ -262,7 +262,7 @@ def _of_cluster(name: str, data: dict[str, str], issues: Findings, cache: EntryC
 
 def aggregated_nodes(wire: ConfigMapWire) -> frozenset[str] | None:
     """The nodes that an aggregate names; None for another ConfigMap, and for one that cannot be read."""
-    name = (wire.metadata.name if wire.metadata else None) or ""
+    name = wire.metadata.name or ""
     text = (wire.data or {}).get(name)
     if not name.startswith(_AGGREGATES) or text is None:
         return None

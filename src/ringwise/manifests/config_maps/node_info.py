@@ -50,7 +50,7 @@ class _NodeInfo(WireStruct, rename=None):
 
 def node_reports_of(wire: ConfigMapWire, issues: Findings) -> list[NodeReport] | None:
     """The health of the nodes that it reports on; None when it reports on none."""
-    namespace = wire.metadata.namespace if wire.metadata else None
+    namespace = wire.metadata.namespace
     name = identity(wire.metadata, "ConfigMap", issues).name
     data = {key: value or "" for key, value in (wire.data or {}).items()}
     if name.startswith(DEVICE_INFO_PREFIX) and namespace in (None, "", KUBE_SYSTEM):

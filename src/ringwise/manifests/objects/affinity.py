@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ringwise.manifests.text.checking import unsupported
+from ringwise.manifests.text.checking import check_word
 from ringwise.manifests.text.errors import Findings, shown
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
@@ -41,7 +41,7 @@ def requirement(
     if not wire.key:
         issues.add_error(f"{path}.key", "Required value")
     if wire.operator not in operators:
-        unsupported(f"{path}.operator", wire.operator, operators, issues)
+        check_word(f"{path}.operator", wire.operator, operators, issues)
     elif wire.operator in ("In", "NotIn") and not values:
         issues.add_error(f"{path}.values", f"must not be empty for {wire.operator}")
     elif wire.operator in ("Exists", "DoesNotExist") and values:
@@ -200,7 +200,7 @@ def _spread_rule(
 ) -> TopologySpread:
     if not wire.topology_key:
         issues.add_error(f"{path}.topologyKey", "Required value")
-    _one_of(wire.when_unsatisfiable, (_NO_SCHEDULE, "ScheduleAnyway"), f"{path}.whenUnsatisfiable", issues)
+    check_word(f"{path}.whenUnsatisfiable", wire.when_unsatisfiable, (_NO_SCHEDULE, "ScheduleAnyway"), issues)
     required = wire.when_unsatisfiable == _NO_SCHEDULE
     if wire.max_skew is None:
         issues.add_error(f"{path}.maxSkew", "Required value")
@@ -208,7 +208,7 @@ def _spread_rule(
         issues.add_error(f"{path}.minDomains", f"is allowed only with whenUnsatisfiable: {_NO_SCHEDULE}")
     policies = (wire.node_affinity_policy or _HONOR, wire.node_taints_policy or _IGNORE)
     for name, policy in zip(("nodeAffinityPolicy", "nodeTaintsPolicy"), policies, strict=True):
-        _one_of(policy, (_HONOR, _IGNORE), f"{path}.{name}", issues)
+        check_word(f"{path}.{name}", policy, (_HONOR, _IGNORE), issues)
     selector: tuple[Requirement, ...] = (_NOTHING,)
     if wire.label_selector is not None:
         selector = label_selector(wire.label_selector, f"{path}.labelSelector", issues)
@@ -223,11 +223,6 @@ def _spread_rule(
         policies[0] == _HONOR,
         policies[1] == _HONOR,
     )
-
-
-def _one_of(value: str, allowed: Sequence[str], path: str, issues: Findings) -> None:
-    if value not in allowed:
-        unsupported(path, value, allowed, issues)
 
 
 def _namespaces(selector: tuple[Requirement, ...]) -> tuple[str, ...] | None:

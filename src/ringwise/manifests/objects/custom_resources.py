@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 from ringwise.manifests.objects.metadata import Identity, identity
 from ringwise.manifests.text.checking import checked, no_hook
 from ringwise.manifests.text.errors import Findings
-from ringwise.manifests.text.wire import ConditionWire, MetaWire, WireStruct
+from ringwise.manifests.text.wire import ConditionWire, MetaWire, ObjectWire, WireStruct
 from ringwise.wellknown import ApiResource
 
 Spec = TypeVar("Spec")
@@ -30,15 +32,15 @@ class VersionedMeta(MetaWire):
     generation: int | None = None
 
 
-class CustomResourceWire(WireStruct):
-    metadata: VersionedMeta | None = None
+class CustomResourceWire(ObjectWire):
+    metadata: VersionedMeta = msgspec.field(default_factory=VersionedMeta)
     #: `read_spec` decodes it into the struct of its kind.
     spec: Any = None
     status: ConditionListWire | None = None
 
     @property
     def generation(self) -> int:
-        return (self.metadata.generation if self.metadata is not None else None) or 0
+        return self.metadata.generation or 0
 
     @property
     def conditions(self) -> list[VersionedCondition]:
@@ -56,7 +58,7 @@ def read_spec(
 
     The struct forbids unknown fields if a field of a newer version may restrict what the others say.
     """
-    name = wire.metadata.name if wire.metadata is not None else None
+    name = wire.metadata.name
     if name and not is_name(name, longest_name):
         allowed = "lower-case letters and digits, with '-' and '.' between them"
         issues.invalid("metadata.name", name, f"must have at most {longest_name} {allowed}")

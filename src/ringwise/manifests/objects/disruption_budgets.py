@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ringwise.manifests.objects.affinity import label_selector
 from ringwise.manifests.text.errors import Findings
-from ringwise.manifests.text.wire import LabelSelectorWire, MetaWire, WireStruct
+from ringwise.manifests.text.wire import LabelSelectorWire, ObjectWire, WireStruct
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.state.model import Pod
 
@@ -25,8 +25,7 @@ class BudgetStatusWire(WireStruct):
     disruptions_allowed: int | None = None
 
 
-class BudgetWire(WireStruct):
-    metadata: MetaWire | None = None
+class BudgetWire(ObjectWire):
     spec: BudgetSpecWire | None = None
     status: BudgetStatusWire | None = None
 
@@ -36,7 +35,7 @@ def budget_from_wire(wire: BudgetWire, issues: Findings, pods: Iterable[Pod] = (
 
     Without a status it allows what its controller would compute for these pods.
     """
-    spec, about = wire.spec or BudgetSpecWire(), wire.metadata or MetaWire()
+    spec, about = wire.spec or BudgetSpecWire(), wire.metadata
     if spec.selector is None:
         # In policy/v1, no selector matches no pod, and an empty selector matches every pod.
         return None

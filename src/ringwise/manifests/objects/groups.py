@@ -8,14 +8,13 @@ from ringwise.manifests.objects.metadata import identity, reference
 from ringwise.manifests.objects.network_topology import network_topology, sub_group_policies
 from ringwise.manifests.objects.pods import never_preempts
 from ringwise.manifests.objects.resources import amounts
-from ringwise.manifests.text.checking import decoded, keyed, unsupported
+from ringwise.manifests.text.checking import check_word, decoded, keyed
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import MIN_RESOURCES, TASKS, check
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
     CommandTargetWire,
     CommandWire,
-    MetaWire,
     PhaseStatusWire,
     PodGroupSpecWire,
     PodGroupWire,
@@ -47,7 +46,7 @@ from ringwise.state.queue_rules import DEFAULT_NAMESPACE
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import GROUP_REPLICAS, NODE_GROUP_LIMITS
 
-_GROUP_PHASES = ("", "Pending", "Running", "Unknown", "Inqueue", "Completed")
+_GROUP_PHASES = ("Pending", "Running", "Unknown", "Inqueue", "Completed")
 _QUEUE_STATES = ("Open", "Closed", "Closing", "Unknown")
 _PRIORITIES = 2**31
 _CLASS_SCOPE = "PriorityClass"
@@ -58,8 +57,8 @@ def pod_group_from_wire(wire: PodGroupWire, issues: Findings) -> PodGroup:
     who = identity(wire.metadata, "PodGroup", issues)
     spec = wire.spec or PodGroupSpecWire()
     phase = (wire.status or PhaseStatusWire()).phase or ""
-    if phase not in _GROUP_PHASES:
-        unsupported("status.phase", phase, _GROUP_PHASES[1:], issues)
+    if phase:
+        check_word("status.phase", phase, _GROUP_PHASES, issues)
     tasks = spec.min_task_member or {}
     if not check(TASKS, tasks, "spec.minTaskMember", issues):
         tasks = {}
@@ -98,8 +97,7 @@ def queue_from_wire(wire: QueueWire, issues: Findings) -> Queue:
     who = identity(wire.metadata, "Queue", issues, namespaced=False)
     spec = wire.spec or QueueSpecWire()
     state = (wire.status or QueueStatusWire()).state or "Open"
-    if state not in _QUEUE_STATES:
-        unsupported("status.state", state, _QUEUE_STATES, issues)
+    check_word("status.state", state, _QUEUE_STATES, issues)
     guarantee = spec.guarantee.resource if spec.guarantee else None
     limits, problem = _node_group_limits(who.annotations.get(NODE_GROUP_LIMITS))
     return Queue(
@@ -162,7 +160,7 @@ def command_from_wire(wire: CommandWire, issues: Findings) -> JobCommand | Queue
         issues.add_error("target.name", "Required value")
     if not action:
         issues.add_error("action", "Required value")
-    meta = wire.metadata or MetaWire()
+    meta = wire.metadata
     namespace = meta.namespace or DEFAULT_NAMESPACE
     if target.kind == "Queue":
         return QueueCommand(name, action, namespace, meta.name or "", meta.uid or "")
@@ -199,9 +197,8 @@ def _scopes(spec: ResourceQuotaSpecWire, issues: Findings) -> tuple[tuple[ClassS
     for position, wire in enumerate(wires):
         if wire.scope_name != _CLASS_SCOPE:
             continue
-        if wire.operator not in _OPERATORS:
-            path = f"spec.scopeSelector.matchExpressions[{position - len(spec.scopes or ())}].operator"
-            unsupported(path, wire.operator, _OPERATORS, issues)
+        path = f"spec.scopeSelector.matchExpressions[{position - len(spec.scopes or ())}].operator"
+        check_word(path, wire.operator, _OPERATORS, issues)
         classes.append(ClassScope(shared(wire.operator or ""), tuple(map(shared, wire.values or ()))))
     return tuple(classes), len(classes) < len(wires)
 

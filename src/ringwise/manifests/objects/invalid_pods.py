@@ -68,7 +68,7 @@ def stand_in_for_pod(received: object, classes: PodClassCache, origin: str) -> P
 def _without_annotations(wire: PodWire, classes: PodClassCache, issues: Findings) -> Pod | None:
     """The pod without annotations, labels and variables. None: it has no node, or it is still wrong."""
     spec = wire.spec
-    if spec is None or not spec.node_name or wire.metadata is None:
+    if spec is None or not spec.node_name:
         return None
     for container in spec.containers or ():
         container.env = None

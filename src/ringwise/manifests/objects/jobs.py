@@ -29,7 +29,7 @@ from ringwise.manifests.text.limits import (
     TASKS,
     check,
 )
-from ringwise.manifests.text.quantities import NotReadableError, duration
+from ringwise.manifests.text.quantities import duration
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
     DependsOnWire,
@@ -243,10 +243,4 @@ def _plugins(wire: Mapping[str, Sequence[str] | None], issues: Findings) -> dict
 
 
 def _duration(text: str | None, path: str, issues: Findings) -> int | None:
-    if text is None:
-        return None
-    try:
-        return duration(text)
-    except NotReadableError as problem:
-        issues.invalid(path, text, str(problem))
-        return None
+    return None if text is None else issues.parsed(path, text, duration, None)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ringwise.manifests.text.checking import keyed
 from ringwise.manifests.text.errors import Findings, invalid
 from ringwise.manifests.text.limits import LABELS, NAME, check
-from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
+from ringwise.manifests.text.quantities import nanoseconds
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import MetaWire, OwnerReferenceWire, Texts
 from ringwise.records import dataclass
@@ -108,12 +108,8 @@ class Identity:
     owner: Owner | None
 
 
-_NO_META = MetaWire()
-
-
-def identity(meta: MetaWire | None, kind: str, issues: Findings, *, namespaced: bool = True) -> Identity:
+def identity(meta: MetaWire, kind: str, issues: Findings, *, namespaced: bool = True) -> Identity:
     """Checked metadata. A missing namespace is `default`, a missing uid is derived from kind and name."""
-    meta = meta or _NO_META
     name = name_of(object_name(meta), "metadata.name", issues)
     namespace = ""
     if namespaced:
@@ -162,13 +158,7 @@ def reference(name: str | None, field: str, issues: Findings, default: str = "")
 
 
 def time_of(text: str | None, field: str, issues: Findings) -> int:
-    if text is None:
-        return 0
-    try:
-        return nanoseconds(text)
-    except NotReadableError as problem:
-        issues.invalid(field, text, str(problem))
-        return 0
+    return 0 if text is None else issues.parsed(field, text, nanoseconds, 0)
 
 
 def texts(values: Texts | None) -> Mapping[str, str]:

@@ -100,7 +100,7 @@ def move_plan_from_wire(wire: CustomResourceWire, issues: Findings) -> MovePlan:
         spec.ttl_seconds_after_finished,
         who.annotations.get(USER, ""),
         who.annotations.get(APPROVED_BY, ""),
-        (wire.metadata.uid if wire.metadata is not None else None) or "",
+        wire.metadata.uid or "",
         who.created,
         wire.generation,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from ringwise.manifests.objects.affinity import label_selector
 from ringwise.manifests.objects.metadata import identity
-from ringwise.manifests.text.checking import unsupported
+from ringwise.manifests.text.checking import check_word
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import MEMBERS, PATTERN, PATTERNS, SUB_GROUP_LABELS, SUB_GROUPS, check
 from ringwise.manifests.text.strings import shared
@@ -36,8 +36,7 @@ def network_topology(wire: NetworkTopologyWire | None, path: str, issues: Findin
     if wire is None:
         return None
     mode = wire.mode or _MODES[0]
-    if mode not in _MODES:
-        unsupported(f"{path}.mode", mode, _MODES, issues)
+    check_word(f"{path}.mode", mode, _MODES, issues)
     tier = wire.highest_tier_allowed
     return NetworkTopology(
         soft=mode == "soft",
@@ -130,8 +129,7 @@ def hyper_node_from_wire(wire: HyperNodeWire, issues: Findings) -> HyperNode:
 
 
 def _member(wire: HyperNodeMemberWire, path: str, issues: Findings) -> HyperNodeMember:
-    if wire.type not in _TYPES:
-        unsupported(f"{path}.type", wire.type, _TYPES, issues)
+    check_word(f"{path}.type", wire.type, _TYPES, issues)
     selector, path = wire.selector or MemberSelectorWire(), f"{path}.selector"
     kinds = {
         "exactMatch": selector.exact_match,

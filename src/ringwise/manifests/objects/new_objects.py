@@ -37,7 +37,7 @@ def check_new_pod_group(wire: PodGroupWire, issues: Findings) -> None:
 
 
 def check_new_pod(wire: PodWire, issues: Findings) -> None:
-    annotations = (wire.metadata.annotations if wire.metadata is not None else None) or {}
+    annotations = wire.metadata.annotations or {}
     keys = [name for name in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE) if annotations.get(name) is not None]
     for name in keys:
         text = annotations[name] or ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.manifests.objects.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
 from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, amounts
-from ringwise.manifests.text.checking import decoded, keyed, unsupported
+from ringwise.manifests.text.checking import check_word, decoded, keyed
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import NodeSpecWire, NodeStatusWire, NodeWire, TaintWire, WireStruct
@@ -50,7 +50,7 @@ def node_from_wire(wire: NodeWire, issues: Findings) -> Node:
         else amounts(status.allocatable, "status.allocatable", issues, MAX_NODE_CHIPS)
     )
     devices = None
-    raw = wire.metadata.annotations if wire.metadata else None
+    raw = wire.metadata.annotations
     if raw and BASE_DEVICE_INFOS in raw:
         devices = _devices(
             raw[BASE_DEVICE_INFOS] or "", keyed("metadata.annotations", BASE_DEVICE_INFOS), issues
@@ -96,8 +96,7 @@ def _extended(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 def _taint(wire: TaintWire, path: str, issues: Findings) -> Taint:
     if not wire.key:
         issues.add_error(f"{path}.key", "Required value")
-    if wire.effect not in _EFFECTS:
-        unsupported(f"{path}.effect", wire.effect, _EFFECTS, issues)
+    check_word(f"{path}.effect", wire.effect, _EFFECTS, issues)
     return Taint(shared(wire.key), shared(wire.value or ""), shared(wire.effect))
 
 

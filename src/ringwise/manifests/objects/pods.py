@@ -21,7 +21,7 @@ from ringwise.manifests.objects.metadata import (
 from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
 from ringwise.manifests.objects.visible_devices import visible_devices
 from ringwise.manifests.objects.volumes import ephemeral_claims, named_claims
-from ringwise.manifests.text.checking import keyed, unsupported
+from ringwise.manifests.text.checking import check_word, keyed
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import (
     POD_CLAIMS,
@@ -217,7 +217,7 @@ _NO_STATUS = PodStatusWire()
 
 def pod_from_wire(wire: PodWire, classes: PodClassCache, issues: Findings) -> Pod:
     """The pod. It must not be used when there are errors in `found`."""
-    if wire.metadata is not None and wire.spec is not None and wire.spec.node_name:
+    if wire.spec is not None and wire.spec.node_name:
         drop_labels(wire.metadata)
     who = identity(wire.metadata, "Pod", issues)
     spec = wire.spec or _NO_SPEC
@@ -227,8 +227,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, issues: Findings) -> Po
         issues.add_error("spec.containers", "must have at least one container")
     cls, chip_containers = classes.of(spec, who.labels, "spec", issues)
     phase = (wire.status or _NO_STATUS).phase or "Pending"
-    if phase not in _PHASES:
-        unsupported("status.phase", phase, _PHASES, issues)
+    check_word("status.phase", phase, _PHASES, issues)
     node = name_of(spec.node_name, "spec.nodeName", issues) if spec.node_name else None
     nominated = (wire.status or _NO_STATUS).nominated_node_name
     annotations = who.annotations
@@ -305,8 +304,8 @@ def priority_of(spec: PodSpecWire, path: str, issues: Findings) -> int:
 
 def never_preempts(policy: str | None, path: str, issues: Findings) -> bool | None:
     """None where no policy is given."""
-    if policy and policy not in _PREEMPTION_POLICIES:
-        unsupported(path, policy, _PREEMPTION_POLICIES, issues)
+    if policy:
+        check_word(path, policy, _PREEMPTION_POLICIES, issues)
     return policy == _NEVER if policy else None
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from ringwise.manifests.objects.affinity import label_selector, node_term
 from ringwise.manifests.objects.metadata import identity, reference
 from ringwise.manifests.objects.resources import amount
-from ringwise.manifests.text.checking import keyed, unsupported
+from ringwise.manifests.text.checking import check_word, keyed
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import (
     ACCESS_MODES,
@@ -21,7 +21,7 @@ from ringwise.manifests.text.limits import (
     check,
     pod_claims,
 )
-from ringwise.manifests.text.quantities import NotReadableError, quantity
+from ringwise.manifests.text.quantities import quantity
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
     ClaimReferenceWire,
@@ -42,7 +42,6 @@ from ringwise.manifests.text.wire import (
     PodSpecWire,
     PodVolumeWire,
     Quantities,
-    Quantity,
     ResourcesWire,
     StorageCapacityWire,
     StorageClassWire,
@@ -245,7 +244,8 @@ def storage_capacity_from_wire(wire: StorageCapacityWire, issues: Findings) -> S
     who = identity(wire.metadata, "CSIStorageCapacity", issues)
     # The largest volume, where the driver tells it, may be smaller than all that is free.
     sizes = (("maximumVolumeSize", wire.maximum_volume_size), ("capacity", wire.capacity))
-    largest = next((_bytes(value, path, issues) for path, value in sizes if value is not None), 0)
+    given = ((path, value) for path, value in sizes if value is not None)
+    largest = next((issues.parsed(path, value, quantity, 0) for path, value in given), 0)
     return StorageCapacity(
         who.namespace,
         who.name,
@@ -313,8 +313,7 @@ def _access_modes(modes: Sequence[str] | None, path: str, issues: Findings) -> t
     if not check(ACCESS_MODES, modes or (), path, issues):
         return ()
     for position, mode in enumerate(modes or ()):
-        if mode not in _MODES:
-            unsupported(f"{path}[{position}]", mode, _MODES, issues)
+        check_word(f"{path}[{position}]", mode, _MODES, issues)
     # Most objects have the same few.
     return _interned(tuple(modes or ()))
 
@@ -327,14 +326,6 @@ def _interned(modes: tuple[str, ...]) -> tuple[str, ...]:
 def _size(amounts: Quantities | None, path: str, issues: Findings) -> int:
     value = (amounts or {}).get(_STORAGE)
     return 0 if value is None else amount(_STORAGE, value, path, issues)
-
-
-def _bytes(value: Quantity, path: str, issues: Findings) -> int:
-    try:
-        return quantity(value)
-    except NotReadableError as problem:
-        issues.invalid(path, value, str(problem))
-        return 0
 
 
 def _selector(wire: LabelSelectorWire | None, path: str, issues: Findings) -> tuple[Requirement, ...] | None:

@@ -39,7 +39,7 @@ from ringwise.manifests.settings.configuration_text import (
     mapping,
 )
 from ringwise.manifests.settings.discovery import check_discovery
-from ringwise.manifests.text.checking import checked, keyed, no_hook, unsupported
+from ringwise.manifests.text.checking import check_word, checked, keyed, no_hook
 from ringwise.manifests.text.errors import DocumentError
 from ringwise.manifests.text.yaml_stream import YamlFile
 from ringwise.records import dataclass
@@ -184,7 +184,7 @@ class _Reader(SettingsReader):
             elif there is not None:
                 self._named_elsewhere("actions", f"action {name}", there)
             else:
-                unsupported("actions", name, self._registry.actions, self._issues)
+                check_word("actions", name, self._registry.actions, self._issues)
         if not actions and not self._issues.errors:
             runs = f"must name at least one action that runs: {', '.join(self._registry.actions)}"
             self._issues.invalid("actions", text, runs)
@@ -224,7 +224,7 @@ class _Reader(SettingsReader):
             if written in VOLCANO_PLUGINS:
                 self._check_elsewhere(plugin, place, written)
                 return None
-            unsupported(f"{place}.name", written, self._registry.plugin_names(), self._issues)
+            check_word(f"{place}.name", written, self._registry.plugin_names(), self._issues)
         elif spec is not None:
             self._line(f"{place}.name", f"plugin {written}", "works", spec.summary)
         flags = self._flags(plugin, place)
@@ -286,7 +286,7 @@ class _Reader(SettingsReader):
                 if there is not None:
                     self._named_elsewhere(f"{place}.name", f"configuration {name}", there)
                 else:
-                    unsupported(f"{place}.name", name, names, self._issues)
+                    check_word(f"{place}.name", name, names, self._issues)
                 continue
             if name in seen:
                 self._duplicate(f"{place}.name", name, seen[name])

@@ -7,7 +7,7 @@ value is compared with the types of the struct here, to report every wrong field
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from types import GenericAlias
@@ -72,9 +72,10 @@ def must_be_one_of(value: object, allowed: Iterable[str]) -> str:
     return f"must be one of {', '.join(words)}{near}"
 
 
-def unsupported(field: str, value: object, allowed: Iterable[str], issues: Findings) -> None:
-    """Add the error of a value that is not one of a few words."""
-    issues.invalid(field, value, must_be_one_of(value, allowed))
+def check_word(field: str, value: object, allowed: Collection[str], issues: Findings) -> None:
+    """Add an error if a value is not one of a few words."""
+    if value not in allowed:
+        issues.invalid(field, value, must_be_one_of(value, allowed))
 
 
 def one_of(value: object, allowed: Sequence[str]) -> str:

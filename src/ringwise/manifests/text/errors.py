@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Written = TypeVar("Written")
+Kind = TypeVar("Kind")
 
 #: A value is quoted in a message up to this length; a hostile one has megabytes.
 SHOWN_CHARACTERS = 60
@@ -77,6 +81,14 @@ class Findings:
     def raise_errors(self) -> None:
         if self.errors:
             raise DocumentError(self.errors)
+
+    def parsed(self, field: str, value: Written, parse: Callable[[Written], Kind], otherwise: Kind) -> Kind:
+        """What a value means; else an error says what it must be, as the parser does with a ValueError."""
+        try:
+            return parse(value)
+        except ValueError as problem:
+            self.invalid(field, value, str(problem))
+            return otherwise
 
     def too_large(self, field: str, message: str) -> None:
         self.add_error(field, message)

@@ -65,35 +65,7 @@ VOLUME_VALUES = ObjectLimit("objects of volumes", "expressions and values of all
 DRIVERS = ObjectLimit("CSINode", "drivers and topology keys", 1_024)
 NAME = ObjectLimit("any", "characters of a name", 253)
 
-LIMITS = (
-    TERMS,
-    REQUIREMENTS,
-    VALUES,
-    SELECTOR,
-    SPREAD,
-    TOLERATIONS,
-    PORTS,
-    RESOURCES,
-    MIN_RESOURCES,
-    LABELS,
-    TASKS,
-    DEPENDENCIES,
-    POLICIES,
-    EVENTS,
-    PLUGINS,
-    SUB_GROUPS,
-    SUB_GROUP_LABELS,
-    MEMBERS,
-    PATTERNS,
-    PATTERN,
-    JOB_VOLUMES,
-    POD_CLAIMS,
-    ACCESS_MODES,
-    VOLUME_TERMS,
-    VOLUME_VALUES,
-    DRIVERS,
-    NAME,
-)
+LIMITS = tuple(value for value in tuple(globals().values()) if isinstance(value, ObjectLimit))
 
 
 def check(limit: ObjectLimit, items: Sized | int | None, path: str, issues: Findings) -> bool:

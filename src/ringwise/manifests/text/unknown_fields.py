@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ringwise.manifests.text import wire
 from ringwise.manifests.text.checking import keyed
 from ringwise.manifests.text.errors import shown
 from ringwise.manifests.text.limits import PLUGINS
@@ -22,130 +23,88 @@ from ringwise.wellknown import KUBERNETES_JOB_API
 
 #: A name as RFC 1123 has it.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_TEMPLATE = ("metadata", "spec")
 _TEMPLATE_PATH = "spec.template"
-_META = (
-    *("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers", "uid"),
-    *(
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ),
-    *("managedFields", "selfLink"),
+_OBJECT = ("apiVersion", "kind", "metadata", "spec", "status")
+_CONTAINER = (
+    "args command image imagePullPolicy lifecycle livenessProbe readinessProbe resizePolicy "
+    "restartPolicyRules securityContext startupProbe stdin stdinOnce terminationMessagePath "
+    "terminationMessagePolicy tty volumeDevices volumeMounts workingDir"
 )
-_POLICY = ("action", "event", "events", "exitCode", "timeout")
-#: Struct -> fields that Kubernetes and Volcano know, also those that scheduling does not need.
-_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "object": ("apiVersion", "kind", "metadata", "spec", "status"),
-    "metadata": _META,
-    "Job": (
-        *("schedulerName", "minAvailable", "minSuccess", "volumes", "tasks", "policies", "plugins", "queue"),
-        *("maxRetry", "ttlSecondsAfterFinished", "priorityClassName", "runningEstimate", "networkTopology"),
+#: Field, or field and field in it -> the struct that it has, or a list or map of; and the fields that
+#: Kubernetes and Volcano know there besides, which nothing here reads.
+_INSIDE: Mapping[str, tuple[type[wire.WireStruct], str]] = {
+    "metadata": (wire.MetaWire, "finalizers generation deletionGracePeriodSeconds managedFields selfLink"),
+    "tasks": (wire.TaskWire, ""),
+    "policies": (wire.PolicyWire, ""),
+    "partitionPolicy": (wire.PartitionPolicyWire, ""),
+    "networkTopology": (wire.NetworkTopologyWire, ""),
+    "subGroupPolicy": (wire.SubGroupPolicyWire, ""),
+    "members": (wire.HyperNodeMemberWire, ""),
+    "members.selector": (wire.MemberSelectorWire, ""),
+    "exactMatch": (wire.NameMatchWire, ""),
+    "regexMatch": (wire.PatternMatchWire, ""),
+    "labelMatch": (wire.LabelSelectorWire, ""),
+    "template": (wire.TemplateWire, ""),
+    "template.spec": (
+        wire.PodSpecWire,
+        "activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks "
+        "hostAliases hostIPC hostPID hostUsers hostnameOverride imagePullSecrets os readinessGates "
+        "restartPolicy runtimeClassName securityContext serviceAccount serviceAccountName setHostnameAsFQDN "
+        "shareProcessNamespace workloadRef",
     ),
-    "task": (
-        *("name", "replicas", "minAvailable", "template", "policies", "topologyPolicy", "maxRetry"),
-        *("dependsOn", "partitionPolicy"),
+    "containers": (wire.ContainerWire, _CONTAINER),
+    "initContainers": (wire.ContainerWire, _CONTAINER),
+    "resources": (wire.ResourcesWire, "claims"),
+    "runPolicy": (
+        wire.RunPolicyWire,
+        "cleanPodPolicy ttlSecondsAfterFinished activeDeadlineSeconds backoffLimit managedBy",
     ),
-    "policy": _POLICY,
-    "template": _TEMPLATE,
-    "PodGroup": (
-        *("minMember", "minTaskMember", "queue", "priorityClassName", "minResources", "networkTopology"),
-        "subGroupPolicy",
-    ),
-    "networkTopology": ("mode", "highestTierAllowed", "highestTierName"),
-    "partitionPolicy": ("totalPartitions", "partitionSize", "minPartitions", "networkTopology"),
-    "subGroupPolicy": (
-        *("name", "labelSelector", "matchLabelKeys", "subGroupSize", "minSubGroups", "networkTopology"),
-    ),
-    "HyperNode": ("tier", "tierName", "members"),
-    "member": ("type", "selector"),
-    "selector": ("exactMatch", "regexMatch", "labelMatch"),
-    "exactMatch": ("name",),
-    "regexMatch": ("pattern",),
-    "labelMatch": ("matchLabels", "matchExpressions"),
-    "Queue": (
-        *("weight", "capability", "reclaimable", "extendClusters", "guarantee", "affinity", "type", "parent"),
-        *("deserved", "priority", "dequeueStrategy"),
-    ),
-    "Pod": (
-        *("activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig"),
-        *("dnsPolicy", "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork"),
-        *("hostPID", "hostUsers", "hostname", "hostnameOverride", "imagePullSecrets", "initContainers"),
-        *("nodeName", "nodeSelector", "os", "overhead", "preemptionPolicy", "priority", "priorityClassName"),
-        *("readinessGates", "resourceClaims", "resources", "restartPolicy", "runtimeClassName"),
-        *("schedulerName", "schedulingGates", "securityContext", "serviceAccount", "serviceAccountName"),
-        *("setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds"),
-        *("tolerations", "topologySpreadConstraints", "volumes", "workloadRef"),
-    ),
-    "container": (
-        *("args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe"),
-        *("name", "ports", "readinessProbe", "resizePolicy", "resources", "restartPolicy"),
-        *(
-            "restartPolicyRules",
-            "securityContext",
-            "startupProbe",
-            "stdin",
-            "stdinOnce",
-            "terminationMessagePath",
-        ),
-        *("terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts", "workingDir"),
-    ),
-    "resources": ("limits", "requests", "claims"),
+    "schedulingPolicy": (wire.SchedulingPolicyWire, "scheduleTimeoutSeconds"),
+}
+#: Of the maps of roles of operators' jobs.
+_ROLE = (wire.RoleWire, "restartPolicy")
+
+
+def _known(struct: type[wire.WireStruct], others: str) -> tuple[str, ...]:
+    return (*struct.__struct_encode_fields__, *others.split())
+
+
+#: The fields of the specs of kinds that share a struct.
+_FIELDS = {
     "Deployment": (
-        *("replicas", "selector", "template", "strategy", "minReadySeconds", "revisionHistoryLimit"),
-        *("paused", "progressDeadlineSeconds"),
+        "replicas selector template strategy minReadySeconds revisionHistoryLimit paused "
+        "progressDeadlineSeconds"
     ),
-    "ReplicaSet": ("replicas", "selector", "template", "minReadySeconds"),
-    "ReplicationController": ("replicas", "selector", "template", "minReadySeconds"),
+    "ReplicaSet": "replicas selector template minReadySeconds",
+    "ReplicationController": "replicas selector template minReadySeconds",
     "StatefulSet": (
-        *("replicas", "selector", "template", "serviceName", "podManagementPolicy", "updateStrategy"),
-        *("revisionHistoryLimit", "minReadySeconds", "volumeClaimTemplates", "ordinals"),
-        "persistentVolumeClaimRetentionPolicy",
+        "replicas selector template serviceName podManagementPolicy updateStrategy revisionHistoryLimit "
+        "minReadySeconds volumeClaimTemplates ordinals persistentVolumeClaimRetentionPolicy"
     ),
     "Kubernetes Job": (
-        *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "selector"),
-        *("manualSelector", "template", "ttlSecondsAfterFinished", "completionMode", "suspend"),
-        *("podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "maxFailedIndexes"),
-        *("podReplacementPolicy", "managedBy"),
+        "parallelism completions activeDeadlineSeconds backoffLimit selector manualSelector template "
+        "ttlSecondsAfterFinished completionMode suspend podFailurePolicy successPolicy "
+        "backoffLimitPerIndex maxFailedIndexes podReplacementPolicy managedBy"
     ),
-    "AscendJob": ("schedulerName", "runPolicy", "successPolicy", "replicaSpecs"),
-    "PyTorchJob": ("runPolicy", "pytorchReplicaSpecs", "elasticPolicy", "nprocPerNode"),
-    "TFJob": ("runPolicy", "tfReplicaSpecs", "successPolicy", "enableDynamicWorker"),
+    "AscendJob": "schedulerName runPolicy successPolicy replicaSpecs",
+    "PyTorchJob": "runPolicy pytorchReplicaSpecs elasticPolicy nprocPerNode",
+    "TFJob": "runPolicy tfReplicaSpecs successPolicy enableDynamicWorker",
     "MPIJob": (
-        *("runPolicy", "mpiReplicaSpecs", "slotsPerWorker", "cleanPodPolicy", "mainContainer"),
-        *("sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "runLauncherAsWorker"),
+        "runPolicy mpiReplicaSpecs slotsPerWorker cleanPodPolicy mainContainer sshAuthMountPath "
+        "launcherCreationPolicy mpiImplementation runLauncherAsWorker"
     ),
-    "PaddleJob": ("runPolicy", "paddleReplicaSpecs", "elasticPolicy"),
-    "XGBoostJob": ("runPolicy", "xgbReplicaSpecs"),
-    "JAXJob": ("runPolicy", "jaxReplicaSpecs"),
-    "runPolicy": (
-        *("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"),
-        *("schedulingPolicy", "suspend", "managedBy"),
-    ),
-    "schedulingPolicy": ("minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds"),
-    "role": ("replicas", "template", "restartPolicy"),
+    "PaddleJob": "runPolicy paddleReplicaSpecs elasticPolicy",
+    "XGBoostJob": "runPolicy xgbReplicaSpecs",
+    "JAXJob": "runPolicy jaxReplicaSpecs",
 }
-#: Field, or struct and field -> the struct that it has, or a list of.
-_INSIDE: Mapping[str, str] = {
-    **{name: name for name in _FIELDS if name[0].islower() and name not in ("object", "selector")},
-    "template.spec": "Pod",
-    "member.selector": "selector",
-    "containers": "container",
-    "initContainers": "container",
-    "members": "member",
-    "policies": "policy",
-    "tasks": "task",
-    **{
-        field: "role"
-        for fields in _FIELDS.values()
-        for field in fields
-        if field.lower().endswith("replicaspecs")
-    },
+_SPECS: Mapping[str, tuple[str, ...]] = {
+    "Job": _known(wire.JobSpecWire, ""),
+    "PodGroup": _known(wire.PodGroupSpecWire, ""),
+    "HyperNode": _known(wire.HyperNodeSpecWire, ""),
+    "Queue": _known(wire.QueueSpecWire, "extendClusters type dequeueStrategy"),
+    "Pod": _known(*_INSIDE["template.spec"]),
+    **{kind: tuple(fields.split()) for kind, fields in _FIELDS.items()},
 }
-#: Those of them that are the spec of a kind.
-_SPECS = frozenset(name for name in _FIELDS if name[0].isupper())
 
 
 def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Iterator[str]:
@@ -190,7 +149,7 @@ def _of_topology_annotations(kind: str, document: Mapping[str, Any]) -> Iterator
         for place, task in _items(spec, "tasks", "spec"):
             path = f"{place}.template.metadata.annotations"
             yield from _without_effect(_map(task).get("template"), path, "spec.networkTopology")
-    elif "template" in _FIELDS[kind]:
+    elif "template" in _SPECS[kind]:
         yield from _without_effect(document, "metadata.annotations", counts)
         yield from _annotation_problems(spec.get("template"), counts)
 
@@ -229,34 +188,38 @@ def _of_vcjob(spec: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Path, key and the allowed keys of each unknown field."""
     if kind == "Job" and document.get("apiVersion") == KUBERNETES_JOB_API:
         kind = "Kubernetes Job"
-    yield from _of("object", document, "")
-    yield from _of(kind, document.get("spec"), "spec")
+    for key in document:
+        if key not in _OBJECT:
+            yield "", key, _OBJECT
+    yield from _of("", document.get("metadata"), "metadata", _known(*_INSIDE["metadata"]))
+    yield from _of("", document.get("spec"), "spec", _SPECS[kind])
 
 
-def _of(struct: str, value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def _of(
+    field: str, value: object, path: str, allowed: tuple[str, ...]
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """The unknown fields of a struct, and then those of the structs in it."""
-    allowed, fields = _FIELDS[struct], _map(value)
+    fields = _map(value)
     for key in fields:
         if isinstance(key, str) and key not in allowed:
             yield path, key, allowed
     for key in allowed:
-        inner = _INSIDE.get(f"{struct}.{key}") or _INSIDE.get(key)
-        for place, one in _parts(fields.get(key), f"{path}.{key}" if path else key, inner):
-            yield from _of(inner or "", one, place)
-
-
-def _parts(value: object, path: str, struct: str | None) -> Iterator[tuple[str, object]]:
-    """One struct, those of a list, or the roles of an operator's job by their names."""
-    if struct is None:
-        return
-    if isinstance(value, list):
-        yield from ((f"{path}[{position}]", item) for position, item in enumerate(value))
-    elif struct == "role":
-        yield from ((f"{path}.{name}", role) for name, role in _map(value).items())
-    else:
-        yield path, value
+        roles = key.lower().endswith("replicaspecs")
+        inner = _ROLE if roles else _INSIDE.get(f"{field}.{key}") or _INSIDE.get(key)
+        within, place = fields.get(key), f"{path}.{key}"
+        if inner is None:
+            continue
+        if isinstance(within, list):
+            parts = {f"{place}[{position}]": item for position, item in enumerate(within)}
+        else:
+            parts = (
+                {f"{place}.{name}": role for name, role in _map(within).items()} if roles else {place: within}
+            )
+        for where, part in parts.items():
+            yield from _of(key, part, where, _known(*inner))
 
 
 def _items(value: object, key: str, path: str) -> Iterator[tuple[str, object]]:

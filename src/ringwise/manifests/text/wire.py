@@ -250,8 +250,7 @@ class PodStatusWire(WireStruct):
     conditions: list[ConditionWire] | None = None
 
 
-class PodWire(WireStruct):
-    metadata: MetaWire | None = None
+class PodWire(ObjectWire):
     spec: PodSpecWire | None = None
     status: PodStatusWire | None = None
 
@@ -284,8 +283,7 @@ class NodeStatusWire(WireStruct):
     addresses: list[NodeAddressWire] | None = None
 
 
-class NodeWire(WireStruct):
-    metadata: MetaWire | None = None
+class NodeWire(ObjectWire):
     spec: NodeSpecWire | None = None
     status: NodeStatusWire | None = None
 
@@ -319,8 +317,7 @@ class PhaseStatusWire(WireStruct):
     phase: str | None = None
 
 
-class PodGroupWire(WireStruct):
-    metadata: MetaWire | None = None
+class PodGroupWire(ObjectWire):
     spec: PodGroupSpecWire | None = None
     status: PhaseStatusWire | None = None
 
@@ -360,8 +357,7 @@ class QueueStatusWire(WireStruct):
     allocated: Any = None
 
 
-class QueueWire(WireStruct):
-    metadata: MetaWire | None = None
+class QueueWire(ObjectWire):
     spec: QueueSpecWire | None = None
     status: QueueStatusWire | None = None
 
@@ -371,10 +367,9 @@ class CommandTargetWire(WireStruct):
     name: str | None = None
 
 
-class CommandWire(WireStruct):
+class CommandWire(ObjectWire):
     """What a user asks for: `bus.volcano.sh`."""
 
-    metadata: MetaWire | None = None
     action: str | None = None
     target: CommandTargetWire | None = None
     message: str | None = None
@@ -411,8 +406,7 @@ class HyperNodeStatusWire(WireStruct):
     conditions: list[Any] | None = None
 
 
-class HyperNodeWire(WireStruct):
-    metadata: MetaWire | None = None
+class HyperNodeWire(ObjectWire):
     spec: HyperNodeSpecWire | None = None
     status: HyperNodeStatusWire | None = None
 
@@ -421,13 +415,11 @@ class NamespaceStatusWire(WireStruct):
     conditions: list[ConditionWire] | None = None
 
 
-class NamespaceWire(WireStruct):
-    metadata: MetaWire | None = None
+class NamespaceWire(ObjectWire):
     status: NamespaceStatusWire | None = None
 
 
-class ClaimWire(WireStruct):
-    metadata: MetaWire | None = None
+class ClaimWire(ObjectWire):
     spec: ClaimSpecWire | None = None
     status: PhaseStatusWire | None = None
 
@@ -472,8 +464,7 @@ class PersistentVolumeSpecWire(WireStruct):
     vsphere_volume: DiskSourceWire | None = None
 
 
-class PersistentVolumeWire(WireStruct):
-    metadata: MetaWire | None = None
+class PersistentVolumeWire(ObjectWire):
     spec: PersistentVolumeSpecWire | None = None
     status: PhaseStatusWire | None = None
 
@@ -487,8 +478,7 @@ class TopologyTermWire(WireStruct):
     match_label_expressions: list[TopologyExpressionWire] | None = None
 
 
-class StorageClassWire(WireStruct):
-    metadata: MetaWire | None = None
+class StorageClassWire(ObjectWire):
     provisioner: str | None = None
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologyTermWire] | None = None
@@ -508,8 +498,7 @@ class CsiNodeSpecWire(WireStruct):
     drivers: list[CsiNodeDriverWire] | None = None
 
 
-class CsiNodeWire(WireStruct):
-    metadata: MetaWire | None = None
+class CsiNodeWire(ObjectWire):
     spec: CsiNodeSpecWire | None = None
 
 
@@ -517,21 +506,18 @@ class CsiDriverSpecWire(WireStruct):
     storage_capacity: bool | None = None
 
 
-class CsiDriverWire(WireStruct):
-    metadata: MetaWire | None = None
+class CsiDriverWire(ObjectWire):
     spec: CsiDriverSpecWire | None = None
 
 
-class StorageCapacityWire(WireStruct):
-    metadata: MetaWire | None = None
+class StorageCapacityWire(ObjectWire):
     storage_class_name: str | None = None
     node_topology: LabelSelectorWire | None = None
     capacity: Quantity | None = None
     maximum_volume_size: Quantity | None = None
 
 
-class PriorityClassWire(WireStruct):
-    metadata: MetaWire | None = None
+class PriorityClassWire(ObjectWire):
     value: int | None = None
     global_default: bool | None = None
     preemption_policy: str | None = None
@@ -558,14 +544,12 @@ class ResourceQuotaStatusWire(WireStruct):
     used: Quantities | None = None
 
 
-class ResourceQuotaWire(WireStruct):
-    metadata: MetaWire | None = None
+class ResourceQuotaWire(ObjectWire):
     spec: ResourceQuotaSpecWire | None = None
     status: ResourceQuotaStatusWire | None = None
 
 
-class ConfigMapWire(WireStruct):
-    metadata: MetaWire | None = None
+class ConfigMapWire(ObjectWire):
     data: Texts | None = None
 
 
@@ -634,8 +618,7 @@ class JobStatusWire(WireStruct):
     version: int | None = None
 
 
-class JobWire(WireStruct):
-    metadata: MetaWire | None = None
+class JobWire(ObjectWire):
     spec: JobSpecWire | None = None
     status: JobStatusWire | None = None
 
@@ -657,10 +640,9 @@ class OwnerSpecWire(WireStruct):
     suspend: bool | None = None
 
 
-class PodOwnerWire(WireStruct):
+class PodOwnerWire(ObjectWire):
     """Of such an owner what the PodGroups of its pods follow."""
 
-    metadata: MetaWire | None = None
     spec: OwnerSpecWire | None = None
 
 
@@ -674,8 +656,7 @@ class ReplicatedSpecWire(OwnerSpecWire):
     completion_mode: str | None = None
 
 
-class ReplicatedWire(WireStruct):
-    metadata: MetaWire | None = None
+class ReplicatedWire(ObjectWire):
     spec: ReplicatedSpecWire | None = None
     status: ConditionsWire | None = None
 
@@ -714,7 +695,6 @@ class OperatorJobSpecWire(WireStruct):
     jax_replica_specs: Roles | None = None
 
 
-class OperatorJobWire(WireStruct):
-    metadata: MetaWire | None = None
+class OperatorJobWire(ObjectWire):
     spec: OperatorJobSpecWire | None = None
     status: ConditionsWire | None = None
