@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,40 +31,37 @@ class KubeletError(Exception):
     """Kubelet does not answer or refuses; one line."""
 
 
-class Handlers(Protocol):
-    """The service of one resource."""
-
-    async def options(self) -> messages.DevicePluginOptions: ...
-
-    def device_lists(self) -> AsyncIterator[messages.ListAndWatchResponse]: ...
-
-    async def preferred(
-        self, request: messages.PreferredAllocationRequest
-    ) -> messages.PreferredAllocationResponse: ...
-
-    async def allocate(self, request: messages.AllocateRequest) -> messages.AllocateResponse: ...
-
-    async def pre_start(
-        self, request: messages.PreStartContainerRequest
-    ) -> messages.PreStartContainerResponse: ...
-
-
-class RefusedError(Exception):
-    """A call that fails with a reason for kubelet."""
+def _sent(message: Any) -> bytes:
+    written: bytes = message.SerializeToString()
+    return written
 
 
 def channel(socket: Path) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(f"unix://{socket}", options=_CLIENT_OPTIONS)
 
 
+def method(way: grpc.aio.Channel, name: str, answer: Any) -> grpc.aio.UnaryUnaryMultiCallable[Any, Any]:
+    """A call of a service of kubelet or of a plugin, which returns such an answer."""
+    return way.unary_unary(name, request_serializer=_sent, response_deserializer=answer.FromString)
+
+
+def service(
+    name: str, methods: Mapping[str, tuple[Any, Any]], streams: Mapping[str, tuple[Any, Any]] | None = None
+) -> grpc.GenericRpcHandler:
+    """A service; of each method what answers and the message that it takes."""
+    handlers = {
+        one: grpc.unary_unary_rpc_method_handler(call, request.FromString, _sent)
+        for one, (call, request) in methods.items()
+    }
+    for one, (call, request) in (streams or {}).items():
+        handlers[one] = grpc.unary_stream_rpc_method_handler(call, request.FromString, _sent)
+    return grpc.method_handlers_generic_handler(name, handlers)
+
+
 async def register(folder: Path, endpoint: str, resource: str, options: messages.DevicePluginOptions) -> None:
     """Make a plugin known to kubelet. Raises KubeletError."""
     async with channel(folder / KUBELET_SOCKET) as way:
-        call = way.unary_unary(
-            "/v1beta1.Registration/Register",
-            request_serializer=messages.RegisterRequest.SerializeToString,
-            response_deserializer=messages.Empty.FromString,
-        )
+        call = method(way, "/v1beta1.Registration/Register", messages.Empty)
         request = messages.RegisterRequest(
             version=API_VERSION, endpoint=endpoint, resource_name=resource, options=options
         )
@@ -95,11 +92,7 @@ class PodResourcesClient:
         """Raises KubeletError."""
         if self._channel is None:
             self._channel = channel(self._socket)
-        call = self._channel.unary_unary(
-            "/v1.PodResourcesLister/List",
-            request_serializer=resources.ListPodResourcesRequest.SerializeToString,
-            response_deserializer=resources.ListPodResourcesResponse.FromString,
-        )
+        call = method(self._channel, "/v1.PodResourcesLister/List", resources.ListPodResourcesResponse)
         try:
             answer: resources.ListPodResourcesResponse = await call(
                 resources.ListPodResourcesRequest(), timeout=_LIST_TIMEOUT
@@ -132,11 +125,11 @@ def listing_of(answer: resources.ListPodResourcesResponse, resource: str) -> dic
 
 
 class PluginServer:
-    """Serves one resource on one socket."""
+    """Serves the calls of one resource on one socket."""
 
-    def __init__(self, socket: Path, handlers: Handlers) -> None:
+    def __init__(self, socket: Path, calls: grpc.GenericRpcHandler) -> None:
         self.socket = socket
-        self._handlers = handlers
+        self._calls = calls
         self._server: grpc.aio.Server | None = None
         self._inode = 0
 
@@ -159,7 +152,7 @@ class PluginServer:
         server = grpc.aio.server(
             options=(("grpc.max_receive_message_length", 4 << 20), ("grpc.max_concurrent_streams", 64)),
         )
-        server.add_generic_rpc_handlers((self._services(),))
+        server.add_generic_rpc_handlers((self._calls,))
         try:
             server.add_insecure_port(f"unix://{self.socket}")
         except RuntimeError as problem:
@@ -173,50 +166,6 @@ class PluginServer:
         server, self._server = self._server, None
         if server is not None:
             await server.stop(grace)
-
-    def _services(self) -> grpc.GenericRpcHandler:
-        handlers = self._handlers
-
-        async def options(_request: messages.Empty, _context: Any) -> messages.DevicePluginOptions:
-            return await handlers.options()
-
-        async def lists(
-            _request: messages.Empty, _context: Any
-        ) -> AsyncIterator[messages.ListAndWatchResponse]:
-            async for one in handlers.device_lists():
-                yield one
-
-        def unary(
-            call: Callable[[Any], Awaitable[Any]], request: Any, answer: Any
-        ) -> grpc.RpcMethodHandler[Any, Any]:
-            async def answered(message: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-                try:
-                    return await call(message)
-                except RefusedError as refusal:
-                    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
-
-            return grpc.unary_unary_rpc_method_handler(answered, request.FromString, answer.SerializeToString)
-
-        return grpc.method_handlers_generic_handler(
-            "v1beta1.DevicePlugin",
-            {
-                "GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(
-                    options, messages.Empty.FromString, messages.DevicePluginOptions.SerializeToString
-                ),
-                "ListAndWatch": grpc.unary_stream_rpc_method_handler(
-                    lists, messages.Empty.FromString, messages.ListAndWatchResponse.SerializeToString
-                ),
-                "GetPreferredAllocation": unary(
-                    handlers.preferred,
-                    messages.PreferredAllocationRequest,
-                    messages.PreferredAllocationResponse,
-                ),
-                "Allocate": unary(handlers.allocate, messages.AllocateRequest, messages.AllocateResponse),
-                "PreStartContainer": unary(
-                    handlers.pre_start, messages.PreStartContainerRequest, messages.PreStartContainerResponse
-                ),
-            },
-        )
 
 
 async def _is_served(socket: Path) -> bool:

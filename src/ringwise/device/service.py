@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
 
 from ringwise.device.allocation import AllocationError
 from ringwise.device.api import deviceplugin_pb2 as messages
@@ -10,12 +13,13 @@ from ringwise.device.cards import device_type
 from ringwise.device.container_response import ContainerResponse
 from ringwise.device.file_watch import FileWatch
 from ringwise.device.plugin import NodePlugin
-from ringwise.device.rpc import KUBELET_SOCKET, KubeletError, PluginServer, RefusedError, register
+from ringwise.device.rpc import KUBELET_SOCKET, KubeletError, PluginServer, register, service
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
 
 _LOG = Logger()
 
+OPTIONS = messages.DevicePluginOptions(get_preferred_allocation_available=True)
 HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 #: Looks at a kubelet that registered us and does not watch: after so many the plugin registers again, after
 #: so many the process exits, to be restarted.
@@ -44,10 +48,22 @@ class ResourceService:
         #: How many kubelets watch the list of devices: one, or none while it is away.
         self.streams = 0
 
-    async def options(self) -> messages.DevicePluginOptions:
-        return messages.DevicePluginOptions(get_preferred_allocation_available=True)
+    def calls(self) -> grpc.GenericRpcHandler:
+        methods = {
+            "GetDevicePluginOptions": (self.options, messages.Empty),
+            "GetPreferredAllocation": (self.preferred, messages.PreferredAllocationRequest),
+            "Allocate": (self.allocate, messages.AllocateRequest),
+            "PreStartContainer": (self.pre_start, messages.PreStartContainerRequest),
+        }
+        lists = {"ListAndWatch": (self.device_lists, messages.Empty)}
+        return service("v1beta1.DevicePlugin", methods, lists)
 
-    async def device_lists(self) -> AsyncIterator[messages.ListAndWatchResponse]:
+    async def options(self, _request: messages.Empty, _context: object) -> messages.DevicePluginOptions:
+        return OPTIONS
+
+    async def device_lists(
+        self, _request: messages.Empty, _context: object
+    ) -> AsyncIterator[messages.ListAndWatchResponse]:
         self.streams += 1
         self._plugin.watched()
         try:
@@ -74,7 +90,7 @@ class ResourceService:
         return answer
 
     async def preferred(
-        self, request: messages.PreferredAllocationRequest
+        self, request: messages.PreferredAllocationRequest, _context: object
     ) -> messages.PreferredAllocationResponse:
         answer = messages.PreferredAllocationResponse()
         for one in request.container_requests:
@@ -87,20 +103,21 @@ class ResourceService:
             answer.container_responses.add(deviceIDs=ids)
         return answer
 
-    async def allocate(self, request: messages.AllocateRequest) -> messages.AllocateResponse:
+    async def allocate(self, request: messages.AllocateRequest, context: Any) -> messages.AllocateResponse:
         requests = [list(one.devices_ids) for one in request.container_requests]
+        response = messages.AllocateResponse()
         try:
             answers = await self._plugin.allocate(requests)
         except AllocationError as problem:
             _LOG.error("allocation failed", ids=requests, why=str(problem))
-            raise RefusedError(str(problem)) from None
-        response = messages.AllocateResponse()
-        for answer in answers:
-            _fill(response.container_responses.add(), answer)
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(problem))
+        else:
+            for answer in answers:
+                _fill(response.container_responses.add(), answer)
         return response
 
     async def pre_start(
-        self, _request: messages.PreStartContainerRequest
+        self, _request: messages.PreStartContainerRequest, _context: object
     ) -> messages.PreStartContainerResponse:
         return messages.PreStartContainerResponse()
 
@@ -123,7 +140,7 @@ class Registration:
         self.service = ResourceService(plugin)
         self._plugin = plugin
         self._endpoint = f"{device_type(plugin.card)}.sock"
-        self.server = PluginServer(self._folder / self._endpoint, self.service)
+        self.server = PluginServer(self._folder / self._endpoint, self.service.calls())
         #: Kubelet's socket when we registered there.
         self._registered: tuple[int, int] | None = None
         #: Looks in a row at which kubelet did not watch.
@@ -181,7 +198,7 @@ class Registration:
         kubelet = self._kubelet()
         try:
             await self.server.start()
-            await register(self._folder, self._endpoint, self._plugin.resource, await self.service.options())
+            await register(self._folder, self._endpoint, self._plugin.resource, OPTIONS)
         except (OSError, KubeletError) as problem:
             self._registered = None
             return str(problem)

@@ -17,7 +17,7 @@ import grpc.aio
 
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.api import podresources_pb2 as resources
-from ringwise.device.rpc import API_VERSION, KUBELET_SOCKET, channel
+from ringwise.device.rpc import API_VERSION, KUBELET_SOCKET, channel, method, service
 from ringwise.grammar import counted
 from ringwise.kubeclient.tasks import end
 from ringwise.records import dataclass
@@ -94,28 +94,10 @@ class SimulatedKubelet:
                 path.unlink()
         self._pod_resources.unlink(missing_ok=True)
         registration, listing = grpc.aio.server(), grpc.aio.server()
-        registration.add_generic_rpc_handlers(
-            (
-                _service(
-                    "v1beta1.Registration",
-                    {"Register": (self._register, messages.RegisterRequest, messages.Empty)},
-                ),
-            )
-        )
-        listing.add_generic_rpc_handlers(
-            (
-                _service(
-                    "v1.PodResourcesLister",
-                    {
-                        "List": (
-                            self._list,
-                            resources.ListPodResourcesRequest,
-                            resources.ListPodResourcesResponse,
-                        )
-                    },
-                ),
-            )
-        )
+        register = {"Register": (self._register, messages.RegisterRequest)}
+        listed = {"List": (self._list, resources.ListPodResourcesRequest)}
+        registration.add_generic_rpc_handlers((service("v1beta1.Registration", register),))
+        listing.add_generic_rpc_handlers((service("v1.PodResourcesLister", listed),))
         registration.add_insecure_port(f"unix://{self._folder / KUBELET_SOCKET}")
         listing.add_insecure_port(f"unix://{self._pod_resources}")
         for server in (registration, listing):
@@ -208,11 +190,7 @@ class SimulatedKubelet:
         if len(free) < count:
             raise AdmissionError(f"free: {counted(free, 'device')} of {resource}; needed: {count}")
         chosen = list(ids) or await self._preferred(plugin, free, count)
-        call = plugin.channel.unary_unary(
-            "/v1beta1.DevicePlugin/Allocate",
-            request_serializer=messages.AllocateRequest.SerializeToString,
-            response_deserializer=messages.AllocateResponse.FromString,
-        )
+        call = method(plugin.channel, "/v1beta1.DevicePlugin/Allocate", messages.AllocateResponse)
         request = messages.AllocateRequest(
             container_requests=[messages.ContainerAllocateRequest(devices_ids=chosen)]
         )
@@ -227,11 +205,8 @@ class SimulatedKubelet:
     async def _preferred(self, plugin: RegisteredPlugin, free: Sequence[str], count: int) -> list[str]:
         if not plugin.options.get_preferred_allocation_available:
             return list(free[:count])
-        call = plugin.channel.unary_unary(
-            "/v1beta1.DevicePlugin/GetPreferredAllocation",
-            request_serializer=messages.PreferredAllocationRequest.SerializeToString,
-            response_deserializer=messages.PreferredAllocationResponse.FromString,
-        )
+        name = "/v1beta1.DevicePlugin/GetPreferredAllocation"
+        call = method(plugin.channel, name, messages.PreferredAllocationResponse)
         request = messages.PreferredAllocationRequest(
             container_requests=[
                 messages.ContainerPreferredAllocationRequest(available_deviceIDs=free, allocation_size=count)
@@ -257,13 +232,3 @@ class SimulatedKubelet:
             entry = answer.pod_resources.add(namespace=namespace, name=name)
             entry.containers.add(name="main").devices.add(resource_name=resource, device_ids=container.ids)
         return answer
-
-
-def _service(name: str, methods: dict[str, tuple[Any, Any, Any]]) -> grpc.GenericRpcHandler:
-    return grpc.method_handlers_generic_handler(
-        name,
-        {
-            method: grpc.unary_unary_rpc_method_handler(call, request.FromString, answer.SerializeToString)
-            for method, (call, request, answer) in methods.items()
-        },
-    )
