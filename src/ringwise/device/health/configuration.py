@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import replace
 from functools import cache
 from importlib import resources
-from typing import Annotated, TypeVar
+from itertools import chain
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -25,7 +26,6 @@ from ringwise.device.health.levels import (
     RESTART_REQUEST,
     SEPARATE,
     SUB_HEALTH,
-    SWITCH_LEVELS,
 )
 from ringwise.manifests.text.checking import decoded, one_of
 from ringwise.manifests.text.errors import Findings
@@ -58,15 +58,13 @@ _LISTS = {
     NOT_HANDLE: ("NotHandleFaultCodes", "NotHandleFaultNetworkCodes"),
 }
 _SWITCH_LISTS = {
-    "Separate": "SeparateFaultCodes",
-    "PreSeparate": "PreSeparateFaultCodes",
-    "Reset": "ResetFaultCodes",
-    "RestartRequest": "RestartRequestFaultCodes",
-    "SubHealthFault": "SubHealthFaultCodes",
-    "NotHandle": "NotHandleFaultCodes",
+    "Separate": ("SeparateFaultCodes",),
+    "PreSeparate": ("PreSeparateFaultCodes",),
+    "Reset": ("ResetFaultCodes",),
+    "RestartRequest": ("RestartRequestFaultCodes",),
+    "SubHealthFault": ("SubHealthFaultCodes",),
+    "NotHandle": ("NotHandleFaultCodes",),
 }
-#: Levels of the shipped data that have another name here.
-_SWITCH_NAMES = {"SubHealth": "SubHealthFault"}
 Part = TypeVar("Part")
 _CODE = re.compile(r"[0-9A-Fa-f]{1,16}", re.ASCII)
 
@@ -120,7 +118,7 @@ _CodeLists = msgspec.defstruct(
     "_CodeLists", [(name, tuple[_CodeText, ...], ()) for names in _LISTS.values() for name in names]
 )
 _SwitchCodeLists = msgspec.defstruct(
-    "_SwitchCodeLists", [(name, tuple[str, ...], ()) for name in _SWITCH_LISTS.values()]
+    "_SwitchCodeLists", [(name, tuple[str, ...], ()) for names in _SWITCH_LISTS.values() for name in names]
 )
 
 
@@ -150,61 +148,62 @@ class FaultConfiguration:
         return self.spelling.get(code) or f"{code:X}"
 
 
-@dataclass(slots=True)
-class _Builder:
-    levels: dict[int, str] = field(default_factory=dict)
-    spelling: dict[int, str] = field(default_factory=dict)
-
-    def add(self, level: str, codes: Sequence[str]) -> None:
-        for text in codes:
-            code = int(text, 16)
-            self.levels.setdefault(code, level)
-            self.spelling.setdefault(code, text.upper())
+_KINDS: Mapping[str, Any] = {
+    CODES_KEY: _CodeLists,
+    SWITCH_CODES_KEY: _SwitchCodeLists,
+    RULES_KEY: FaultRules,
+}
 
 
 @cache
 def shipped_configuration() -> FaultConfiguration:
     text = resources.files(__package__).joinpath("fault_codes.json").read_text(encoding="utf-8")
     document = json.loads(text)
-    builder = _Builder()
-    for level in _LISTS:
-        builder.add(level, document["chip"].get(level, ()))
-    switch = {
-        code: _SWITCH_NAMES.get(level, level) for level, codes in document["switch"].items() for code in codes
-    }
-    rules = msgspec.convert(document["rules"], FaultRules, dec_hook=_value)
-    return FaultConfiguration(builder.levels, builder.spelling, switch, rules.frequency, rules.duration)
+    parts = (msgspec.convert(document[key], kind, dec_hook=_value) for key, kind in _KINDS.items())
+    return _changed(FaultConfiguration({}, {}, {}, (), ()), *parts)
 
 
 def read_configuration(data: Mapping[str, str], issues: Findings) -> FaultConfiguration:
     """The shipped configuration with the parts that the ConfigMap has; a part that is wrong is left out."""
-    base = shipped_configuration()
-    levels, spelling = base.levels, base.spelling
-    codes = _part(data, CODES_KEY, _CodeLists, issues)
-    if codes is not None:
-        builder = _Builder()
-        for level, lists in _LISTS.items():
-            for name in lists:
-                builder.add(level, getattr(codes, name))
-        levels, spelling = builder.levels, {**base.spelling, **builder.spelling}
-    switch_levels = base.switch_levels
-    switches = _part(data, SWITCH_CODES_KEY, _SwitchCodeLists, issues)
-    if switches is not None:
-        # The worst level of a code comes first.
-        first: dict[str, str] = {}
-        for level in SWITCH_LEVELS:
-            for code in getattr(switches, _SWITCH_LISTS[level]):
-                first.setdefault(code, level)
-        switch_levels = first
-    rules = _part(data, RULES_KEY, FaultRules, issues)
-    if rules is None or not _agree(rules, RULES_KEY, issues):
-        rules = FaultRules(base.frequency, base.duration)
+    codes, switches, rules = (_part(data, key, kind, issues) for key, kind in _KINDS.items())
+    if rules is not None and not _agree(rules, RULES_KEY, issues):
+        rules = None
+    configuration = _changed(shipped_configuration(), codes, switches, rules)
     poll = data.get(POLL_KEY, "").strip()
-    interval = whole_number(poll, 30, 3600) if poll else base.poll_interval
+    interval = whole_number(poll, 30, 3600) if poll else configuration.poll_interval
     if interval is None:
         issues.invalid(POLL_KEY, poll, "must be a whole number of seconds, 30 to 3600")
-        interval = base.poll_interval
-    return FaultConfiguration(levels, spelling, switch_levels, rules.frequency, rules.duration, interval)
+        return configuration
+    return replace(configuration, poll_interval=interval)
+
+
+def _changed(
+    base: FaultConfiguration,
+    codes: msgspec.Struct | None,
+    switches: msgspec.Struct | None,
+    rules: FaultRules | None,
+) -> FaultConfiguration:
+    if codes is not None:
+        levels: dict[int, str] = {}
+        spelling: dict[int, str] = {}
+        for text, level in _levels(codes, _LISTS).items():
+            levels.setdefault(int(text, 16), level)
+            spelling.setdefault(int(text, 16), text.upper())
+        base = replace(base, levels=levels, spelling={**base.spelling, **spelling})
+    if switches is not None:
+        base = replace(base, switch_levels=_levels(switches, _SWITCH_LISTS))
+    if rules is not None:
+        base = replace(base, frequency=rules.frequency, duration=rules.duration)
+    return base
+
+
+def _levels(codes: msgspec.Struct, lists: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The level of each code: of several the worst one, which comes first."""
+    result: dict[str, str] = {}
+    for level, names in lists.items():
+        for code in chain.from_iterable(getattr(codes, name) for name in names):
+            result.setdefault(str(code), level)
+    return result
 
 
 def _part(data: Mapping[str, str], key: str, kind: type[Part], issues: Findings) -> Part | None:
