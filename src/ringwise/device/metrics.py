@@ -19,6 +19,17 @@ _MAX_CODES = 10
 #: The exporter does not count the cards of other types.
 _CARDS_COUNTED = (ASCEND310P, ASCEND910, ASCEND910B, ASCEND910A3)
 
+#: Fields of `Readings`: the rest of the metric's name, and its help.
+_READINGS = {
+    "temperature": ("temperature", "Temperature of the chip in degrees Celsius"),
+    "power": ("power", "Power of the chip in watts"),
+    "voltage": ("voltage", "Voltage of the chip in volts"),
+    "utilization": ("utilization", "Utilization of the AI cores in percent"),
+    "frequency": ("aicore_current_freq", "Frequency of the AI cores in MHz"),
+    "memory_total": ("hbm_total_memory", "HBM of the chip in MB"),
+    "memory_used": ("hbm_used_memory", "HBM in use in MB"),
+}
+
 
 def _chips(name: str, text: str) -> MetricFamily:
     return gauge(name, text, *_CHIP_LABELS)
@@ -57,13 +68,9 @@ class DeviceMetrics(MetricSet):
         )
         self._codes = _code_families()
         # Units are those of the exporter: C, W, V, %, MHz, MB.
-        self._temperature = _chips("npu_chip_info_temperature", "Temperature of the chip in degrees Celsius")
-        self._power = _chips("npu_chip_info_power", "Power of the chip in watts")
-        self._voltage = _chips("npu_chip_info_voltage", "Voltage of the chip in volts")
-        self._utilization = _chips("npu_chip_info_utilization", "Utilization of the AI cores in percent")
-        self._frequency = _chips("npu_chip_info_aicore_current_freq", "Frequency of the AI cores in MHz")
-        self._memory_total = _chips("npu_chip_info_hbm_total_memory", "HBM of the chip in MB")
-        self._memory_used = _chips("npu_chip_info_hbm_used_memory", "HBM in use in MB")
+        self._readings = {
+            field: _chips(f"npu_chip_info_{name}", text) for field, (name, text) in _READINGS.items()
+        }
         self._plugin: NodePlugin | None = None
         #: Physical id of a chip -> what the last look at the driver found.
         self.readings: Mapping[int, Readings] = {}
@@ -116,17 +123,8 @@ class DeviceMetrics(MetricSet):
             self._name.set(1, *labels)
             if chip.product:
                 self._product.set(1, *labels, chip.product)
-            self._set_readings(self.readings.get(chip.physical, Readings()), labels)
-
-    def _set_readings(self, reading: Readings, labels: tuple[str, ...]) -> None:
-        for family, value in (
-            (self._temperature, reading.temperature),
-            (self._power, reading.power),
-            (self._voltage, reading.voltage),
-            (self._utilization, reading.utilization),
-            (self._frequency, reading.frequency),
-            (self._memory_total, reading.memory_total),
-            (self._memory_used, reading.memory_used),
-        ):
-            if value is not None:
-                family.set(value, *labels)
+            reading = self.readings.get(chip.physical, Readings())
+            for field, family in self._readings.items():
+                value = getattr(reading, field)
+                if value is not None:
+                    family.set(value, *labels)

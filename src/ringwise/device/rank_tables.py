@@ -26,44 +26,34 @@ class RankTables:
         self._inputs = (chips, node_ip, levels)
 
     def of(self, pod: NodePod, mounted: Sequence[str]) -> tuple[str, str] | None:
-        """Key and value. Before the node's address is known there is none: better than a wrong one."""
+        """Key and value for a pod with the mounted chips; None for boards whose pods have none.
+
+        Before the node's address is known there is none, either: better than a wrong one.
+        """
         if self._inputs is None:
             return None
         chips, node_ip, levels = self._inputs
-        return rank_table(self._card, chips, pod, mounted, node_ip, levels)
-
-
-def rank_table(
-    card: str,
-    chips: Sequence[Chip],
-    pod: NodePod,
-    mounted: Sequence[str],
-    node_ip: str,
-    levels: Mapping[int, Levels],
-) -> tuple[str, str] | None:
-    """Key and value for a pod with the mounted chips; None for boards whose pods have none."""
-    if not carries_configuration(card, chips):
-        return None
-    by_number = {chip.physical: chip for chip in chips}
-    devices = []
-    for name in mounted:
-        number = physical_id(name)
-        chip = by_number.get(number)
-        devices.append(
-            rank_table_device(card, number, chip.ip, chip.super_device, levels.get(number, ()))
-            if chip is not None
-            else rank_table_device(card, number)
+        if not carries_configuration(self._card, chips):
+            return None
+        by_number = {chip.physical: chip for chip in chips}
+        devices = []
+        for number in map(physical_id, mounted):
+            chip = by_number.get(number)
+            devices.append(
+                rank_table_device(self._card, number, chip.ip, chip.super_device, levels.get(number, ()))
+                if chip is not None
+                else rank_table_device(self._card, number)
+            )
+        first = lead(chips)
+        return rank_table_key(resource_of(self._card)), rank_table_fragment(
+            pod_name=pod.name,
+            pod_uid=pod.uid,
+            node_ip=node_ip,
+            devices=devices,
+            superpod=first.superpod,
+            rack=first.rack if self._card == ASCEND910A5 else 0,
+            server_index=str(first.server_index),
         )
-    first = lead(chips)
-    return rank_table_key(resource_of(card)), rank_table_fragment(
-        pod_name=pod.name,
-        pod_uid=pod.uid,
-        node_ip=node_ip,
-        devices=devices,
-        superpod=first.superpod,
-        rack=first.rack if card == ASCEND910A5 else 0,
-        server_index=str(first.server_index),
-    )
 
 
 def rank_table_device(
