@@ -13,7 +13,13 @@ from ringwise.manifests.config_maps.device_info import config_map_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.state.model import DeviceReport
-from ringwise.wellknown import DEVICE_INFO_PREFIX, KUBE_SYSTEM, UTILIZATION_KEY
+from ringwise.wellknown import (
+    DEVICE_INFO_PREFIX,
+    KUBE_SYSTEM,
+    KUBELET_LISTING_KEY,
+    MOUNTED_CHIPS_KEY,
+    UTILIZATION_KEY,
+)
 from tests.builders.values import CHIP
 from tests.device.rig import rig
 
@@ -51,20 +57,8 @@ def test_what_is_no_share_of_a_hundred_is_not_taken() -> None:
 
 
 def content(utilization: dict[str, tuple[float, int]]) -> Content:
-    return Content(
-        {"huawei.com/Ascend910": A},
-        superpod=-1,
-        server_index=-1,
-        rack=None,
-        switch_info=None,
-        separated=(),
-        isolated=(),
-        reasons="{}",
-        mounted={},
-        doubtful={},
-        listed=None,
-        utilization=utilization,
-    )
+    rest = {KUBELET_LISTING_KEY: "", MOUNTED_CHIPS_KEY: "{}"}
+    return Content({"huawei.com/Ascend910": A}, (-1, -1, None), rest, utilization)
 
 
 def test_it_is_no_reason_to_write() -> None:

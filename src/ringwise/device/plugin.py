@@ -55,6 +55,7 @@ from ringwise.device.pods import NodePodWire, pod_from_wire
 from ringwise.device.rank_levels import level_lists, read_links
 from ringwise.device.rank_tables import RankTables, same_devices
 from ringwise.device.report import (
+    DESCRIPTION,
     EMPTY_SWITCH_INFO,
     ChipReport,
     device_list,
@@ -64,12 +65,14 @@ from ringwise.device.report import (
 from ringwise.device.reporter import (
     Content,
     Reporter,
+    chips_text,
     describe_node,
     doubtful_in,
-    has_switch_info,
+    listing_text,
     map_watch,
     names_in,
     reasons_in,
+    shares_text,
 )
 from ringwise.device.rpc import PodResources, PodResourcesClient
 from ringwise.device.settings import PluginSettings
@@ -86,10 +89,17 @@ from ringwise.manifests.objects.isolations import isolated_chips
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.wellknown import (
+    DESCRIPTION_KEY,
+    DOUBTFUL_CHIPS_KEY,
     FAULT_CONFIG_MAP,
     ISOLATED_CHIPS_KEY,
     KUBE_SYSTEM,
+    KUBELET_LISTING_KEY,
     MANUALLY_SEPARATE_KEY,
+    MOUNTED_CHIPS_KEY,
+    MOUNTED_SHARES_KEY,
+    SWITCH_INFO_KEY,
+    UPGRADE_REASON_KEY,
 )
 
 _LOG = Logger()
@@ -499,30 +509,29 @@ class NodePlugin:
         self._utilization.take(percent, pods, self._clock.monotonic())
 
     def _content(self) -> Content:
-        first = lead(self.chips)
-        levels = self.monitor.tracker.configuration.switch_levels
-        switch_info = None
-        if has_switch_info(self.card):
-            switch_info = EMPTY_SWITCH_INFO
-            if self.card != ASCEND910A5:
-                switch_info = switch_info_cfg(self._looks.switch_faults, levels, 0)
+        first, tracker, allocator = lead(self.chips), self.monitor.tracker, self.allocator
+        configuration = tracker.configuration
+        rest = {
+            MANUALLY_SEPARATE_KEY: ",".join(sorted(tracker.manually_separated())),
+            UPGRADE_REASON_KEY: upgrade_fault_reason(tracker.escalations(), configuration.spelling),
+            DESCRIPTION_KEY: DESCRIPTION,
+            MOUNTED_CHIPS_KEY: chips_text(allocator.chips_of_pods()),
+            DOUBTFUL_CHIPS_KEY: chips_text(allocator.doubtful_chips()),
+            KUBELET_LISTING_KEY: listing_text(self._calls.listing),
+            ISOLATED_CHIPS_KEY: ",".join(sorted(self.monitor.isolated)),
+        }
+        if self.card == ASCEND910A3:
+            rest[SWITCH_INFO_KEY] = switch_info_cfg(self._looks.switch_faults, configuration.switch_levels, 0)
+        elif self.card == ASCEND910A5:
+            rest[SWITCH_INFO_KEY] = EMPTY_SWITCH_INFO
+        if (shares := allocator.shares_of_pods()) is not None:
+            rest[MOUNTED_SHARES_KEY] = shares_text(shares)
         with_rack = self.card == ASCEND910A5 and first.superpod_type in (1, 2)
         return Content(
-            device_list(self.resource, self.reports, self.allocator.used()),
-            superpod=first.superpod,
-            server_index=first.server_index,
-            rack=first.rack if with_rack else None,
-            switch_info=switch_info,
-            separated=sorted(self.monitor.tracker.manually_separated()),
-            isolated=sorted(self.monitor.isolated),
-            reasons=upgrade_fault_reason(
-                self.monitor.tracker.escalations(), self.monitor.tracker.configuration.spelling
-            ),
-            mounted=self.allocator.chips_of_pods(),
-            doubtful=self.allocator.doubtful_chips(),
-            listed=self._calls.listing,
-            shares=self.allocator.shares_of_pods(),
-            utilization=self._utilization.means(),
+            device_list(self.resource, self.reports, allocator.used()),
+            (first.superpod, first.server_index, first.rack if with_rack else None),
+            rest,
+            self._utilization.means(),
         )
 
     # -- ConfigMaps ------------------------------------------------------------------------------------

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import msgspec
 
 from ringwise.device.allocator import Listing
 from ringwise.device.cards import (
-    ASCEND910A3,
     ASCEND910A5,
     Chip,
     name_of,
@@ -21,7 +21,6 @@ from ringwise.device.health.tracker import BY_AUTOFILL, Escalation
 from ringwise.device.ledger import Share
 from ringwise.device.rank_levels import Levels
 from ringwise.device.report import (
-    DESCRIPTION,
     EMPTY_SWITCH_INFO,
     base_device_infos,
     device_info_cfg,
@@ -37,18 +36,13 @@ from ringwise.log import Logger
 from ringwise.manifests.text.go_json import compact
 from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import ConfigMapWire, NodeWire
+from ringwise.records import dataclass
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
-    DESCRIPTION_KEY,
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
     DOUBTFUL_CHIPS_KEY,
-    ISOLATED_CHIPS_KEY,
     KUBE_SYSTEM,
-    KUBELET_LISTING_KEY,
-    MANUALLY_SEPARATE_KEY,
-    MOUNTED_CHIPS_KEY,
-    MOUNTED_SHARES_KEY,
     NODE_REPORT_LABEL,
     SWITCH_INFO_KEY,
     UPGRADE_REASON_KEY,
@@ -56,76 +50,45 @@ from ringwise.wellknown import (
 )
 
 _LOG = Logger()
-EMPTY_MEANS: Mapping[str, tuple[float, int]] = {}
 
 
+@dataclass(frozen=True, slots=True)
 class Content:
     """One state of the ConfigMap, without its time."""
 
-    def __init__(
-        self,
-        lists: Mapping[str, str],
-        *,
-        superpod: int,
-        server_index: int,
-        rack: int | None,
-        switch_info: str | None,
-        separated: Sequence[str],
-        isolated: Sequence[str],
-        reasons: str,
-        mounted: Mapping[str, Sequence[str]],
-        doubtful: Mapping[str, Sequence[str]],
-        listed: Listing | None,
-        shares: Mapping[str, tuple[str, Share]] | None = None,
-        utilization: Mapping[str, tuple[float, int]] = EMPTY_MEANS,
-    ) -> None:
-        self.lists = lists
-        self.separated = ",".join(separated)
-        #: Told with whatever is written: that is often enough, and no reason to write.
-        self._utilization = utilization
-        self._place = (superpod, server_index, rack)
-        self._rest = {
-            MANUALLY_SEPARATE_KEY: self.separated,
-            UPGRADE_REASON_KEY: reasons,
-            DESCRIPTION_KEY: DESCRIPTION,
-            MOUNTED_CHIPS_KEY: _chips_text(mounted),
-            DOUBTFUL_CHIPS_KEY: _chips_text(doubtful),
-            KUBELET_LISTING_KEY: _listing_text(listed),
-            ISOLATED_CHIPS_KEY: ",".join(isolated),
-        }
-        if switch_info is not None:
-            self._rest[SWITCH_INFO_KEY] = switch_info
-        if shares is not None:
-            self._rest[MOUNTED_SHARES_KEY] = _shares_text(shares)
+    lists: Mapping[str, str]
+    #: SuperPoD, index of the server in it, and the rack where there is one.
+    place: tuple[int, int, int | None]
+    #: The values of other keys.
+    rest: Mapping[str, str]
+    #: Told with whatever is written: that is often enough, and no reason to write.
+    utilization: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
     def same_as(self, other: Content | None) -> bool:
         return (
             other is not None
             and same_device_list(self.lists, other.lists)
-            and self._place == other._place
-            and self._rest == other._rest
+            and (self.place, self.rest) == (other.place, other.rest)
         )
 
     def data(self, seconds: int) -> dict[str, str]:
         """The data of the ConfigMap, written at that Unix time."""
-        superpod, server_index, rack = self._place
-        written = {DEVICE_INFO_KEY: device_info_cfg(self.lists, seconds, superpod, server_index, rack)}
-        rest = dict(self._rest)
-        switch = rest.get(SWITCH_INFO_KEY)
+        written = {DEVICE_INFO_KEY: device_info_cfg(self.lists, seconds, *self.place), **self.rest}
+        switch = written.get(SWITCH_INFO_KEY)
         if switch and switch != EMPTY_SWITCH_INFO:
             document = msgspec.json.decode(switch)
             document["UpdateTime"] = seconds
-            rest[SWITCH_INFO_KEY] = compact(document)
-        if self._utilization:
-            rest[UTILIZATION_KEY] = compact(dict(self._utilization))
-        return {**written, **rest}
+            written[SWITCH_INFO_KEY] = compact(document)
+        if self.utilization:
+            written[UTILIZATION_KEY] = compact(dict(self.utilization))
+        return written
 
 
-def _chips_text(chips_of_pods: Mapping[str, Sequence[str]]) -> str:
+def chips_text(chips_of_pods: Mapping[str, Sequence[str]]) -> str:
     return compact({uid: ",".join(chips) for uid, chips in sorted(chips_of_pods.items())})
 
 
-def _shares_text(shares: Mapping[str, tuple[str, Share]]) -> str:
+def shares_text(shares: Mapping[str, tuple[str, Share]]) -> str:
     return compact(
         {
             uid: {"chip": chip, "mb": share.memory, "percent": share.percent, "policy": share.policy}
@@ -134,7 +97,7 @@ def _shares_text(shares: Mapping[str, tuple[str, Share]]) -> str:
     )
 
 
-def _listing_text(listed: Listing | None) -> str:
+def listing_text(listed: Listing | None) -> str:
     """Pod to the ids that kubelet lists for it; empty where kubelet did not answer."""
     if listed is None:
         return ""
@@ -310,7 +273,3 @@ async def describe_node(
         await client.patch(NODES, None, node, body, subresource="status")
         _LOG.info("node described", annotations=sorted(wanted), labels=missing)
     return internal
-
-
-def has_switch_info(card: str) -> bool:
-    return card in (ASCEND910A3, ASCEND910A5)
