@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 
 from ringwise.framework.arguments import Value
-from ringwise.framework.configuration import Settings
+from ringwise.framework.configuration import SETTINGS, Settings
 
 
 def value_of(settings: Settings, name: str) -> Value:
-    (row,) = (row for row in fields(settings) if row.metadata["argument"].name == name)
-    value: Value = getattr(settings, row.name)
-    return value
+    values: dict[str, Value] = {
+        one: getattr(settings, row.name) for one, row in zip(SETTINGS, fields(settings), strict=True)
+    }
+    return values[name]

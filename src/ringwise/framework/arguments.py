@@ -178,13 +178,13 @@ def boolean(name: str, default: bool, meaning: str, *, has_effect: bool = True) 
 
 def choice(
     name: str,
-    default: C,
     choices: tuple[C, ...],
     meaning: str,
     *,
+    default: C | None = None,
     synonyms: Mapping[str, C] | None = None,
 ) -> Argument[C]:
-    """One of a few values. `synonyms` are further ways to write some of them."""
+    """One of a few values, of which the first is the default. `synonyms` are further ways to write some."""
     by_text: dict[str, C] = {str(value): value for value in choices}
     words = tuple(by_text)
     by_text.update(synonyms or {})
@@ -195,7 +195,7 @@ def choice(
         return by_text[text]
 
     allowed = " or ".join(words).replace(" or ", ", ", len(words) - 2)
-    return Argument(name, default, allowed, meaning, convert, words=words)
+    return Argument(name, choices[0] if default is None else default, allowed, meaning, convert, words=words)
 
 
 def resource_list(name: str, meaning: str, *, has_effect: bool = True) -> Argument[tuple[str, ...]]:

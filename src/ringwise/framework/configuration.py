@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields, replace
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from ringwise.framework.arguments import (
     Argument,
@@ -38,12 +38,20 @@ ENQUEUE = "enqueue"
 _DAY = 86_400
 
 
+#: Settings whose name in the file is not that of the field with dashes.
+_NAMES = {
+    "preset_virtual_device": "presetVirtualDevice",
+    "use_cluster_info_manager": "useClusterInfoManager",
+    "force_enqueue": "forceEnqueue",
+}
 #: A setting whose default follows from another one and that is not written.
 _UNWRITTEN = -1
 
 
-def _setting(declare: Callable[P, Argument[Any]], *values: P.args, **limits: P.kwargs) -> Any:
-    argument = declare(*values, **limits)
+def _setting(
+    declare: Callable[Concatenate[str, P], Argument[Any]], *values: P.args, **limits: P.kwargs
+) -> Any:
+    argument = declare("", *values, **limits)
     return field(default=argument.default, metadata={"argument": argument})
 
 
@@ -53,61 +61,44 @@ class Settings:
 
     grace_over_time: int = _setting(
         seconds,
-        "grace-over-time",
         900,
         "how long a faulty job may take to terminate before its pods are deleted by force",
         minimum=2,
         maximum=3600,
     )
     preset_virtual_device: bool = _setting(
-        boolean,
-        "presetVirtualDevice",
-        False,
-        "vNPUs are created in advance; jobs that request dynamic vNPUs are rejected",
+        boolean, False, "vNPUs are created in advance; jobs that request dynamic vNPUs are rejected"
     )
     nslb_version: Literal["1.0", "2.0"] = _setting(
-        choice, "nslb-version", "1.0", ("1.0", "2.0"), "version of the rules for leaf switches"
+        choice, ("1.0", "2.0"), "version of the rules for leaf switches"
     )
     shared_tor_num: int = _setting(
-        choice, "shared-tor-num", 2, (1, 2), "leaf switches a job may share with others (nslb-version 2.0)"
+        choice, (1, 2), "leaf switches a job may share with others (nslb-version 2.0)", default=2
     )
     use_cluster_info_manager: bool = _setting(
-        boolean,
-        "useClusterInfoManager",
-        True,
-        "prefer the aggregated device ConfigMaps to those of the nodes",
+        boolean, True, "prefer the aggregated device ConfigMaps to those of the nodes"
     )
     self_maintain_available_card: bool = _setting(
-        boolean,
-        "self-maintain-available-card",
-        True,
-        "free chips are counted from pods (true) or taken from the device ConfigMaps (false)",
+        boolean, True, "free chips are counted from pods (true) or taken from the device ConfigMaps (false)"
     )
     force_enqueue: bool = _setting(
-        boolean, "forceEnqueue", True, "only chips are checked when a job is admitted, not other resources"
+        boolean, True, "only chips are checked when a job is admitted, not other resources"
     )
-    super_pod_size: int = _setting(integer, "super-pod-size", 48, "nodes in a physical SuperPoD", minimum=1)
+    super_pod_size: int = _setting(integer, 48, "nodes in a physical SuperPoD", minimum=1)
     reserve_nodes: int = _setting(
         integer,
-        "reserve-nodes",
         _UNWRITTEN,
         "nodes kept free in each SuperPoD while other SuperPoDs have enough free nodes",
         default_text="2, or 0 if `super-pod-size` is 2 or less",
         limit_text=", below super-pod-size",
     )
-    prefer_previous_node: bool = _setting(
-        boolean, "prefer-previous-node", False, "a recreated pod prefers its previous node"
-    )
+    prefer_previous_node: bool = _setting(boolean, False, "a recreated pod prefers its previous node")
     resource_level_config: str = _setting(
-        resource_levels,
-        "resource-level-config",
-        "levels of multi-level scheduling, which is not supported yet",
+        resource_levels, "levels of multi-level scheduling, which is not supported yet"
     )
     #: N2. `field` is read as `vendor`.
     multi_pod_requests: Literal["document", "vendor", "field"] = _setting(
         choice,
-        "multi-pod-requests",
-        "document",
         ("document", "vendor"),
         "chips per pod in a job of several pods on 910 x8: 8 (document) or 1, 2, 4, 8 (vendor); "
         "`field` is read as vendor",
@@ -115,51 +106,38 @@ class Settings:
     )
     score_combination: Literal["strict", "sum"] = _setting(
         choice,
-        "score-combination",
-        "strict",
         ("strict", "sum"),
         "the chip order decides before other node scores (strict) or is added to them, times 100 (sum)",
     )
     single_switch_first: bool = _setting(
-        boolean,
-        "single-switch-first",
-        False,
-        "a job with fewer pods than a leaf switch has nodes is first tried under one switch",
+        boolean, False, "a job with fewer pods than a leaf switch has nodes is first tried under one switch"
     )
     superpod_packing: Literal["whole-job", "per-block"] = _setting(
         choice,
-        "superpod-packing",
-        "whole-job",
         ("whole-job", "per-block"),
         "SuperPoDs are chosen for all blocks of a job together or for one block after the other",
     )
     ring_packing: Literal["document", "tight-node"] = _setting(
         choice,
-        "ring-packing",
-        "document",
         ("document", "tight-node"),
         "order of nodes on 910 x8: healthy capacity, group A to D, fewest free chips (document), or "
         "capacity, fewest free chips, group (tight-node)",
     )
     queue_discipline: Literal["best-effort", "strict"] = _setting(
         choice,
-        "queue-discipline",
-        "best-effort",
         ("best-effort", "strict"),
         "if a job does not fit, later jobs may start before it (best-effort), or later jobs of its queue "
         "that request the same resource are blocked (strict)",
     )
     defragment: Literal["off", "plan", "auto"] = _setting(
         choice,
-        "defragment",
-        "plan",
         ("off", "plan", "auto"),
         "plans that move running jobs so that a blocked job can start: none (off), only shown (plan), or "
         'also executed for jobs with `ringwise.io/movable: "true"` (auto)',
+        default="plan",
     )
     move_chips_per_hour: int = _setting(
         integer,
-        "move-chips-per-hour",
         32,
         "with `defragment: auto`, the maximum number of chips that are moved per hour",
         minimum=0,
@@ -167,14 +145,12 @@ class Settings:
     )
     move_again_after: int = _setting(
         seconds,
-        "move-again-after",
         _DAY,
         "with `defragment: auto`, minimum time before a moved job can be moved again",
         maximum=30 * _DAY,
     )
     long_grace_period: int = _setting(
         seconds,
-        "long-grace-period",
         120,
         "pods with a longer `terminationGracePeriodSeconds` are evicted last; if pods that are evicted "
         "for a job have not terminated after this time, other candidates are evicted instead",
@@ -183,28 +159,21 @@ class Settings:
     )
     preempt_again_after: int = _setting(
         seconds,
-        "preempt-again-after",
         3600,
         "how long a preempted or reclaimed job is evicted again only after the other jobs of its priority",
         maximum=30 * _DAY,
     )
     restart_cost: int = _setting(
-        seconds,
-        "restart-cost",
-        600,
-        "cost of a restart of a job without the annotation `ringwise.io/restart-cost`",
+        seconds, 600, "cost of a restart of a job without the annotation `ringwise.io/restart-cost`"
     )
     owned_annotations: Literal["open", "guarded"] = _setting(
         choice,
-        "owned-annotations",
-        "open",
         ("open", "guarded"),
         "who can write the annotations of scheduler and device plugin: every user (open), or only accounts "
         "that an admission policy allows (guarded); then only `huawei.com/AscendReal` names a pod's chips",
     )
     max_run_time_warning: int = _setting(
         seconds,
-        "max-run-time-warning",
         600,
         "how long before the end of its max run time a job gets a warning; no job is terminated earlier "
         "than this after its warning",
@@ -213,7 +182,6 @@ class Settings:
     )
     expected_duration_grace_period: int = _setting(
         seconds,
-        "expected-duration-grace-period",
         300,
         "how long a job on chips that are reserved for another job may exceed its expected duration "
         "before it can be evicted for that job (action `preempt`)",
@@ -221,36 +189,27 @@ class Settings:
     )
     user_annotation: Literal["open", "guarded"] = _setting(
         choice,
-        "user-annotation",
-        "open",
         ("open", "guarded"),
         "who can write the annotation `ringwise.io/user`: every user, so it is ignored (open), or only the "
         "admission webhook, which a policy ensures (guarded)",
     )
     user_label: str = _setting(
         label_key,
-        "user-label",
         "label of jobs with their user, for reports on jobs without `ringwise.io/user`; every user can write "
         "it, so this user is unverified",
     )
     visible_devices: Literal["allowed", "refused", "strict"] = _setting(
         choice,
-        "visible-devices",
-        "refused",
         ("allowed", "refused", "strict"),
         "pods that set `ASCEND_VISIBLE_DEVICES` from anything but the annotation with their chips are "
         "scheduled (allowed) or rejected (refused); strict also rejects those whose `envFrom` could set it",
+        default="refused",
     )
     reservation_after: int = _setting(
-        seconds,
-        "reservation-after",
-        600,
-        "how long a job is pending before chips are reserved for it",
-        maximum=7 * _DAY,
+        seconds, 600, "how long a job is pending before chips are reserved for it", maximum=7 * _DAY
     )
     turn_limit: int = _setting(
         seconds,
-        "turn-limit",
         1,
         "CPU time after which the scheduler interrupts a cycle between two jobs to handle events; the next "
         "turn continues it",
@@ -259,57 +218,45 @@ class Settings:
     )
     pod_creation_timeout: int = _setting(
         seconds,
-        "pod-creation-timeout",
         300,
         "how long an admitted job (Inqueue) may have no pods before it is Pending again; 0: no limit",
         maximum=7 * _DAY,
     )
     hold_healthy_nodes: int = _setting(
-        seconds,
-        "hold-healthy-nodes",
-        120,
-        "how long the healthy nodes of a job that is being rescheduled are held for it",
+        seconds, 120, "how long the healthy nodes of a job that is being rescheduled are held for it"
     )
     fault_cooldown: int = _setting(
         seconds,
-        "fault-cooldown",
         600,
         "how long a job avoids a node on which faulty chips made it fail, even if they are healthy again",
         maximum=7 * _DAY,
     )
     reserved_nodes_require_duration: bool = _setting(
         boolean,
-        "reserved-nodes-require-duration",
         True,
         "a job without an expected duration is not scheduled on nodes with a scheduled drain (`drain --at`) "
         "or a reservation (`reserve`)",
     )
     reschedule_rack_after: int = _setting(
         seconds,
-        "reschedule-rack-after",
         3,
         "how long pods of a job for racks wait for nodes after a fault before the healthy pods of the "
         "affected logical rack are restarted, and the rack may move within its SuperPoD",
     )
     reschedule_block_after: int = _setting(
         seconds,
-        "reschedule-block-after",
         6,
         "how long pods of a job for SuperPoDs or racks wait for nodes after a fault before the "
         "healthy pods of the affected block are restarted, and the block may move to another SuperPoD",
     )
     reschedule_job_after: int = _setting(
         seconds,
-        "reschedule-job-after",
         12,
         "how long pods of any job wait for nodes after a fault before all its pods are restarted, and the "
         "job is scheduled again if its intact blocks cannot be kept",
     )
     gang_recovery_limit: int = _setting(
-        seconds,
-        "gang-recovery-limit",
-        30,
-        "how long a gang may stay partly bound before it is completed or evicted",
+        seconds, 30, "how long a gang may stay partly bound before it is completed or evicted"
     )
 
     def __post_init__(self) -> None:
@@ -326,9 +273,11 @@ class Settings:
 
 #: The settings in the order of the reference page, by the name they have in the file.
 SETTINGS: Mapping[str, Argument[Any]] = {
-    argument.name: argument for argument in (row.metadata["argument"] for row in fields(Settings))
+    name: replace(row.metadata["argument"], name=name)
+    for row in fields(Settings)
+    for name in (_NAMES.get(row.name) or row.name.replace("_", "-"),)
 }
-_FIELD_OF: Mapping[str, str] = {row.metadata["argument"].name: row.name for row in fields(Settings)}
+_FIELD_OF: Mapping[str, str] = dict(zip(SETTINGS, (row.name for row in fields(Settings)), strict=True))
 
 
 def settings_from(values: Mapping[str, Value]) -> Settings:

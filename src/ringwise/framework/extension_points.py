@@ -1,6 +1,6 @@
 """The extension points: where a plugin takes part in a decision, and how several answers are combined.
 
-Each point has a typed protocol for the function a plugin registers there. The functions
+Each point has the type of the functions that plugins register there. The functions
 at the end of this file are the combination rules; a session only walks the tiers.
 """
 
@@ -53,64 +53,10 @@ class SortKey(Protocol):
     def __lt__(self, other: Any, /) -> bool: ...
 
 
-class JobOrder(Protocol):
-    """The sort key of a job; the smallest is served first."""
-
-    def __call__(self, job: Job, /) -> SortKey: ...
-
-
-class QueueOrder(Protocol):
-    """The sort key of a queue; the smallest is served first."""
-
-    def __call__(self, queue: Queue, /) -> SortKey: ...
-
-
-class PodOrder(Protocol):
-    """The sort key of a pod among the pods of its job."""
-
-    def __call__(self, pod: Pod, /) -> SortKey: ...
-
-
-class JobCheck(Protocol):
-    """Why the job can never run as it is; None when nothing is wrong with it."""
-
-    def __call__(self, job: Job, /) -> Reason | None: ...
-
-
-class JobCondition(Protocol):
-    """Whether something holds for the job."""
-
-    def __call__(self, job: Job, /) -> bool: ...
-
-
-class SubGroupOrder(Protocol):
-    """The sort key of a sub-group of the job; the smallest is placed first."""
-
-    def __call__(self, job: Job, group: SubGroup, /) -> SortKey: ...
-
-
-class JobVote(Protocol):
-    """A vote on the job, and the reason of a rejection."""
-
-    def __call__(self, job: Job, /) -> tuple[Vote, Reason | None]: ...
-
-
-class JobNotice(Protocol):
-    """Called after something happened to the job."""
-
-    def __call__(self, job: Job, /) -> None: ...
-
-
-class QueueCondition(Protocol):
-    """Whether something holds for the queue."""
-
-    def __call__(self, queue: Queue, /) -> bool: ...
-
-
-class QueueLimit(Protocol):
-    """Why the queue may not give this pod what it requests; None when it may."""
-
-    def __call__(self, queue: Queue, pod: Pod, /) -> Reason | None: ...
+#: Whether something holds for the job.
+JobCondition = Callable[[Job], bool]
+#: A vote on the job, and the reason of a rejection.
+JobVote = Callable[[Job], tuple[Vote, Reason | None]]
 
 
 class QueueShare(NamedTuple):
@@ -127,27 +73,10 @@ class QueueShare(NamedTuple):
     below: Sequence[str]
 
 
-class QueueShareReport(Protocol):
-    """The share of the queue; None if the plugin does not know it. For reports: nothing decides by it."""
-
-    def __call__(self, queue: Queue, /) -> QueueShare | None: ...
-
-
-class QueueClaim(Protocol):
-    """Whether the queue may take resources from other queues for this pod."""
-
-    def __call__(self, queue: Queue, pod: Pod, /) -> bool: ...
-
-
-class Predicate(Protocol):
-    """Why no pod of this class may run on nodes of this shape.
-
-    The answer is kept for the whole cycle, so it must depend on nothing but the arguments.
-    """
-
-    def __call__(
-        self, pod_class: PodClass, policy: ChipPolicy | None, shape: NodeShape, /
-    ) -> Reason | None: ...
+#: Why no pod of this class may run on nodes of this shape.
+#:
+#: The answer is kept for the whole cycle, so it must depend on nothing but the arguments.
+Predicate = Callable[[PodClass, ChipPolicy | None, NodeShape], Reason | None]
 
 
 class NodeSet(NamedTuple):
@@ -158,16 +87,8 @@ class NodeSet(NamedTuple):
     refuse: Callable[[int], Reason]
 
 
-class NodeSetFactory(Protocol):
-    """The sets to which single nodes must belong; none for most classes of pods."""
-
-    def __call__(self, pod_class: PodClass, /) -> Sequence[NodeSet]: ...
-
-
-class NodeFilter(Protocol):
-    """Why the pod may not run on this node now; None when it may."""
-
-    def __call__(self, node: int, /) -> Reason | None: ...
+#: Why the pod may not run on this node now; None when it may.
+NodeFilter = Callable[[int], Reason | None]
 
 
 class SetFilter:
@@ -181,12 +102,6 @@ class SetFilter:
 
     def nodes(self) -> int:
         raise NotImplementedError
-
-
-class NodeFilterFactory(Protocol):
-    """A filter for what only a single node can answer; None for a pod that needs no filter."""
-
-    def __call__(self, job: Job, pod: Pod, /) -> NodeFilter | None: ...
 
 
 class ClaimRules(Protocol):
@@ -205,55 +120,16 @@ class ClaimRules(Protocol):
         """What those of its claims get on this node that have no volume; or why they get nothing there."""
 
 
-class NodeScore(Protocol):
-    """The score of nodes of this shape for pods of this class.
-
-    The answer is kept for the whole cycle, so it must depend on nothing but the arguments.
-    """
-
-    def __call__(self, pod_class: PodClass, shape: NodeShape, /) -> float: ...
-
-
-class NodePreference(Protocol):
-    """Extra scores of nodes, for what the shape of a node does not show; none for most pods."""
-
-    def __call__(self, job: Job, pod: Pod, /) -> Sequence[ScoredNodes]: ...
-
-
-class JobPlanner(Protocol):
-    """Nodes for all pending pods of a job, why there are none, or None to have them placed one by one."""
-
-    def __call__(self, job: Job, pods: Sequence[Pod], /) -> JobPlan | Reason | None: ...
-
-
-class VictimFilter(Protocol):
-    """Which of the candidates (pod uids) may be evicted for this pod; None to abstain."""
-
-    def __call__(self, job: Job, pod: Pod, candidates: list[str], /) -> list[str] | None: ...
-
-
-class VictimPrecheck(Protocol):
-    """Whether the plugin names none of these pods: said before any of them is looked at."""
-
-    def __call__(self, job: Job, pod: Pod, victims: VictimQueue, /) -> bool: ...
-
-
-class VictimProtection(Protocol):
-    """Until when the pod (uid) is evicted for no other job, in nanoseconds; None: it is not protected."""
-
-    def __call__(self, uid: str, /) -> int | None: ...
-
-
-class VictimQueueOrder(Protocol):
-    """The sort key of a queue that may lose pods to `queue`; the smallest loses first."""
-
-    def __call__(self, queue: Queue, victim: Queue, /) -> SortKey: ...
-
-
-class VictimList(Protocol):
-    """Which of the running pods (uids) are better evicted and placed anew, whoever needs their nodes."""
-
-    def __call__(self, candidates: list[str], /) -> list[str]: ...
+#: The score of nodes of this shape for pods of this class.
+#:
+#: The answer is kept for the whole cycle, so it must depend on nothing but the arguments.
+NodeScore = Callable[[PodClass, NodeShape], float]
+#: Which of the candidates (pod uids) may be evicted for this pod; None to abstain.
+VictimFilter = Callable[[Job, Pod, list[str]], list[str] | None]
+#: Whether the plugin names none of these pods: said before any of them is looked at.
+VictimPrecheck = Callable[[Job, Pod, VictimQueue], bool]
+#: Until when the pod (uid) is evicted for no other job, in nanoseconds; None: it is not protected.
+VictimProtection = Callable[[str], int | None]
 
 
 class PodNotice(Protocol):
@@ -299,23 +175,11 @@ class DomainCandidates(NamedTuple):
     refuse: Callable[[Sequence[DomainAttempt]], Reason]
 
 
-class DomainChoice(Protocol):
-    """The domains to try; None where the topology restricts nothing."""
-
-    def __call__(self, request: DomainRequest, /) -> DomainCandidates | None: ...
-
-
-class DomainScore(Protocol):
-    """The score of a domain for these pods."""
-
-    def __call__(self, request: DomainRequest, domain: Domain, /) -> float: ...
-
-
 # -- the points -----------------------------------------------------------------------------
 
 
 class ExtensionPoint(Generic[F]):
-    """A point, the protocol of the functions registered there, and the enable flag that gates it."""
+    """A point, the type of the functions registered there, and the enable flag that gates it."""
 
     # Points are looked up several times for every pod: they hash by identity.
     __slots__ = ("flag", "name")
@@ -329,47 +193,63 @@ class ExtensionPoint(Generic[F]):
         return f"<extension point {self.name}>"
 
 
-JOB_ORDER: ExtensionPoint[JobOrder] = ExtensionPoint("job_order", "job_order")
-QUEUE_ORDER: ExtensionPoint[QueueOrder] = ExtensionPoint("queue_order", "queue_order")
-TASK_ORDER: ExtensionPoint[PodOrder] = ExtensionPoint("task_order", "task_order")
-JOB_VALID: ExtensionPoint[JobCheck] = ExtensionPoint("job_valid")
-JOB_READY: ExtensionPoint[JobCondition] = ExtensionPoint("job_ready", "job_ready")
+#: The sort key of a job; the smallest is served first.
+JOB_ORDER = ExtensionPoint[Callable[[Job], SortKey]]("job_order", "job_order")
+#: The sort key of a queue; the smallest is served first.
+QUEUE_ORDER = ExtensionPoint[Callable[[Queue], SortKey]]("queue_order", "queue_order")
+#: The sort key of a pod among the pods of its job.
+TASK_ORDER = ExtensionPoint[Callable[[Pod], SortKey]]("task_order", "task_order")
+#: Why the job can never run as it is; None when nothing is wrong with it.
+JOB_VALID = ExtensionPoint[Callable[[Job], Reason | None]]("job_valid")
+JOB_READY = ExtensionPoint[JobCondition]("job_ready", "job_ready")
 #: Asked before pods are evicted for a job: whether it could start once they are gone.
-JOB_PIPELINED: ExtensionPoint[JobVote] = ExtensionPoint("job_pipelined", "job_pipelined")
+JOB_PIPELINED = ExtensionPoint[JobVote]("job_pipelined", "job_pipelined")
 #: Whether enough sub-groups of the job have the pods that they need.
-SUB_JOB_READY: ExtensionPoint[JobCondition] = ExtensionPoint("sub_job_ready", "sub_job_ready")
-SUB_JOB_PIPELINED: ExtensionPoint[JobVote] = ExtensionPoint("sub_job_pipelined", "sub_job_pipelined")
-SUB_JOB_ORDER: ExtensionPoint[SubGroupOrder] = ExtensionPoint("sub_job_order", "sub_job_order")
-JOB_ENQUEUEABLE: ExtensionPoint[JobVote] = ExtensionPoint("job_enqueueable", "job_enqueued")
+SUB_JOB_READY = ExtensionPoint[JobCondition]("sub_job_ready", "sub_job_ready")
+SUB_JOB_PIPELINED = ExtensionPoint[JobVote]("sub_job_pipelined", "sub_job_pipelined")
+#: The sort key of a sub-group of the job; the smallest is placed first.
+SUB_JOB_ORDER = ExtensionPoint[Callable[[Job, SubGroup], SortKey]]("sub_job_order", "sub_job_order")
+JOB_ENQUEUEABLE = ExtensionPoint[JobVote]("job_enqueueable", "job_enqueued")
 #: A job was enqueued.
-JOB_ENQUEUED: ExtensionPoint[JobNotice] = ExtensionPoint("job_enqueued", "job_enqueued")
-JOB_STARVING: ExtensionPoint[JobCondition] = ExtensionPoint("job_starving", "job_starving")
-OVERUSED: ExtensionPoint[QueueCondition] = ExtensionPoint("overused", "overused")
-ALLOCATABLE: ExtensionPoint[QueueLimit] = ExtensionPoint("allocatable", "allocatable")
+#: Called after something happened to the job.
+JOB_ENQUEUED = ExtensionPoint[Callable[[Job], None]]("job_enqueued", "job_enqueued")
+JOB_STARVING = ExtensionPoint[JobCondition]("job_starving", "job_starving")
+#: Whether something holds for the queue.
+OVERUSED = ExtensionPoint[Callable[[Queue], bool]]("overused", "overused")
+#: Why the queue may not give this pod what it requests; None when it may.
+ALLOCATABLE = ExtensionPoint[Callable[[Queue, Pod], Reason | None]]("allocatable", "allocatable")
 #: The first plugin that answers counts.
-QUEUE_SHARE: ExtensionPoint[QueueShareReport] = ExtensionPoint("queue_share")
-PREEMPTIVE: ExtensionPoint[QueueClaim] = ExtensionPoint("preemptive", "preemptive")
-PREDICATE: ExtensionPoint[Predicate] = ExtensionPoint("predicate", "predicate")
-NODE_SET: ExtensionPoint[NodeSetFactory] = ExtensionPoint("node_set", "predicate")
-NODE_FILTER: ExtensionPoint[NodeFilterFactory] = ExtensionPoint("node_filter", "predicate")
+#: The share of the queue; None if the plugin does not know it. For reports: nothing decides by it.
+QUEUE_SHARE = ExtensionPoint[Callable[[Queue], QueueShare | None]]("queue_share")
+#: Whether the queue may take resources from other queues for this pod.
+PREEMPTIVE = ExtensionPoint[Callable[[Queue, Pod], bool]]("preemptive", "preemptive")
+PREDICATE = ExtensionPoint[Predicate]("predicate", "predicate")
+#: The sets to which single nodes must belong; none for most classes of pods.
+NODE_SET = ExtensionPoint[Callable[[PodClass], Sequence[NodeSet]]]("node_set", "predicate")
+#: A filter for what only a single node can answer; None for a pod that needs no filter.
+NODE_FILTER = ExtensionPoint[Callable[[Job, Pod], NodeFilter | None]]("node_filter", "predicate")
 #: The first plugin that registers one decides.
-CLAIMS: ExtensionPoint[ClaimRules] = ExtensionPoint("claims", "predicate")
-NODE_SCORE: ExtensionPoint[NodeScore] = ExtensionPoint("node_score", "node_order")
-NODE_PREFERENCE: ExtensionPoint[NodePreference] = ExtensionPoint("node_preference", "node_order")
+CLAIMS = ExtensionPoint[ClaimRules]("claims", "predicate")
+NODE_SCORE = ExtensionPoint[NodeScore]("node_score", "node_order")
+#: Extra scores of nodes, for what the shape of a node does not show; none for most pods.
+NODE_PREFERENCE = ExtensionPoint[Callable[[Job, Pod], Sequence[ScoredNodes]]]("node_preference", "node_order")
 #: The first plugin that answers decides.
-JOB_PLAN: ExtensionPoint[JobPlanner] = ExtensionPoint("job_plan")
+#: Nodes for all pending pods of a job, why there are none, or None to have them placed one by one.
+JOB_PLAN = ExtensionPoint[Callable[[Job, Sequence[Pod]], JobPlan | Reason | None]]("job_plan")
 #: The first plugin that answers decides.
-DOMAINS: ExtensionPoint[DomainChoice] = ExtensionPoint("domains", "hyper_node_gradient")
-DOMAIN_SCORE: ExtensionPoint[DomainScore] = ExtensionPoint("domain_score", "hyper_node_order")
-PREEMPTABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("preemptable", "preemptable")
-RECLAIMABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("reclaimable", "reclaimable")
+#: The domains to try; None where the topology restricts nothing.
+DOMAINS = ExtensionPoint[Callable[[DomainRequest], DomainCandidates | None]]("domains", "hyper_node_gradient")
+#: The score of a domain for these pods.
+DOMAIN_SCORE = ExtensionPoint[Callable[[DomainRequest, Domain], float]]("domain_score", "hyper_node_order")
+PREEMPTABLE = ExtensionPoint[VictimFilter]("preemptable", "preemptable")
+RECLAIMABLE = ExtensionPoint[VictimFilter]("reclaimable", "reclaimable")
 #: With the two above: a plugin that can tell cheaply that it names nobody of a queue. Thousands of jobs may
 #: ask in a cycle about thousands of pods.
-PREEMPT_PRECHECK: ExtensionPoint[VictimPrecheck] = ExtensionPoint("preempt_precheck", "preemptable")
-RECLAIM_PRECHECK: ExtensionPoint[VictimPrecheck] = ExtensionPoint("reclaim_precheck", "reclaimable")
+PREEMPT_PRECHECK = ExtensionPoint[VictimPrecheck]("preempt_precheck", "preemptable")
+RECLAIM_PRECHECK = ExtensionPoint[VictimPrecheck]("reclaim_precheck", "reclaimable")
 #: These pods are not candidates, whatever the plugins of any tier say about them.
-PREEMPT_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("preempt_protection", "preemptable")
-RECLAIM_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("reclaim_protection", "reclaimable")
+PREEMPT_PROTECTION = ExtensionPoint[VictimProtection]("preempt_protection", "preemptable")
+RECLAIM_PROTECTION = ExtensionPoint[VictimProtection]("reclaim_protection", "reclaimable")
 
 
 class VictimPoints(NamedTuple):
@@ -382,12 +262,14 @@ class VictimPoints(NamedTuple):
 
 PREEMPT = VictimPoints(PREEMPTABLE, PREEMPT_PRECHECK, PREEMPT_PROTECTION)
 RECLAIM = VictimPoints(RECLAIMABLE, RECLAIM_PRECHECK, RECLAIM_PROTECTION)
-VICTIM_QUEUE_ORDER: ExtensionPoint[VictimQueueOrder] = ExtensionPoint("victim_queue_order")
-VICTIMS: ExtensionPoint[VictimList] = ExtensionPoint("victims", "victim")
+#: The sort key of a queue that may lose pods to `queue`; the smallest loses first.
+VICTIM_QUEUE_ORDER = ExtensionPoint[Callable[[Queue, Queue], SortKey]]("victim_queue_order")
+#: Which of the running pods (uids) are better evicted and placed anew, whoever needs their nodes.
+VICTIMS = ExtensionPoint[Callable[[list[str]], list[str]]]("victims", "victim")
 #: A pod was placed, or its eviction was undone.
-ALLOCATED: ExtensionPoint[PodNotice] = ExtensionPoint("allocated")
+ALLOCATED = ExtensionPoint[PodNotice]("allocated")
 #: A placement was undone, or a pod is to be evicted.
-DEALLOCATED: ExtensionPoint[PodNotice] = ExtensionPoint("deallocated")
+DEALLOCATED = ExtensionPoint[PodNotice]("deallocated")
 
 EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = tuple(
     value for value in list(globals().values()) if isinstance(value, ExtensionPoint)
