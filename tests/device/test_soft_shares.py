@@ -161,7 +161,7 @@ async def test_V19_allocate(case: dict[str, Any]) -> None:
         (answer,) = await node.plugin.allocate([case["ids"]])
         assert dict(answer.envs) == expect["env"]
         mounts = [
-            {"host": one.host, "container": one.container, "read_only": one.read_only}
+            {"host": one.host_path, "container": one.container_path, "read_only": one.read_only}
             for one in answer.mounts
         ]
         assert mounts == expect["mounts"]
@@ -616,6 +616,7 @@ def test_a_share_has_the_devices_of_its_chip_by_nodes(tmp_path: Path) -> None:
     files = ShareFiles(Path("/share"), tmp_path, ())
     files.watch("Ascend910B", chips)
     mount = Mount(CHIP, ("a", "b"), ("Ascend910-0",), "u", share=Share(2, 10, "elastic", "ns.j", 3))
-    answer = files.response(mount, answers.answer(mount.chips))
-    assert [one.host for one in answer.devices] == ["/dev/davinci0"]
-    assert [one.container for one in answer.mounts][-1] == "/etc/enpu/vcann-rt/"
+    answer = answers.answer(mount.chips)
+    files.complete(mount, answer)
+    assert [one.host_path for one in answer.devices] == ["/dev/davinci0"]
+    assert [one.container_path for one in answer.mounts][-1] == "/etc/enpu/vcann-rt/"

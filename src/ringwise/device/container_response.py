@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Sequence
 from pathlib import Path
 
+from ringwise.device.api.deviceplugin_pb2 import CDIDevice, ContainerAllocateResponse, DeviceSpec, Mount
 from ringwise.device.cards import (
     ASCEND310B,
     ASCEND910A5,
@@ -20,7 +20,6 @@ from ringwise.device.cards import (
 from ringwise.files import replacing
 from ringwise.log import Logger
 from ringwise.manifests.text.go_json import compact
-from ringwise.records import dataclass
 from ringwise.wellknown import NPU, VISIBLE_DEVICES
 
 _LOG = Logger()
@@ -29,7 +28,6 @@ _LOG = Logger()
 BY_RUNTIME = "ascend-docker"
 BY_NODES = "plain"
 BY_CDI = "cdi"
-MOUNT_WAYS = (BY_RUNTIME, BY_NODES, BY_CDI)
 
 RUNTIME_OPTIONS = "ASCEND_RUNTIME_OPTIONS"
 ALLOW_LINK = "ASCEND_ALLOW_LINK"
@@ -69,32 +67,6 @@ _DRIVER_PATHS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceNode:
-    """A device node: its path in the container and on the host."""
-
-    container: str
-    host: str
-    permissions: str = "rw"
-
-
-@dataclass(frozen=True, slots=True)
-class HostMount:
-    """A file or folder of the host: its path in the container and on the host."""
-
-    container: str
-    host: str
-    read_only: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerResponse:
-    envs: Mapping[str, str] = field(default_factory=dict)
-    devices: Sequence[DeviceNode] = ()
-    mounts: Sequence[HostMount] = ()
-    cdi_devices: Sequence[str] = ()
-
-
 class HostFiles:
     """The files of the host, seen through a folder that stands for its root."""
 
@@ -128,14 +100,14 @@ def possible_mounting(mount_method: str, chips: Sequence[Chip]) -> str:
     return mount_method
 
 
-def common_nodes(card: str, files: HostFiles, *, soc: bool = False) -> list[DeviceNode]:
+def common_nodes(card: str, files: HostFiles, *, soc: bool = False) -> list[DeviceSpec]:
     """Device nodes that every container with chips needs."""
     host = _MANAGER
     if card == ASCEND310B and files.has(f"{_MANAGER}_docker"):
         host = f"{_MANAGER}_docker"
-    nodes = [DeviceNode(_MANAGER, host)] if files.has(host) else []
+    nodes = [_node(_MANAGER, host)] if files.has(host) else []
     more = (*_COMMON, *(_OF_SOC if soc else ()), *(_OF_310B if card == ASCEND310B else ()))
-    return nodes + [DeviceNode(path, path) for name in more if files.has(path := f"/dev/{name}")]
+    return nodes + [_node(path) for name in more if files.has(path := f"/dev/{name}")]
 
 
 def needed_nodes(*, soc: bool = False) -> list[str]:
@@ -143,10 +115,10 @@ def needed_nodes(*, soc: bool = False) -> list[str]:
     return [_MANAGER, *(f"/dev/{name}" for name in (_NEEDED_BY_SOC if soc else ()))]
 
 
-def chip_nodes(card: str, chips: Sequence[Chip]) -> list[DeviceNode]:
+def chip_nodes(card: str, chips: Sequence[Chip]) -> list[DeviceSpec]:
     """One node a chip."""
     numbers = node_numbers(card, chips)
-    return [DeviceNode(f"/dev/davinci{number}", f"/dev/davinci{number}") for number in numbers]
+    return [_node(f"/dev/davinci{number}") for number in numbers]
 
 
 def node_numbers(card: str, chips: Sequence[Chip]) -> list[int]:
@@ -154,8 +126,8 @@ def node_numbers(card: str, chips: Sequence[Chip]) -> list[int]:
     return [chip.logic if card == ASCEND910A5 else chip.physical for chip in chips]
 
 
-def ub_nodes(files: HostFiles) -> list[DeviceNode]:
-    return [DeviceNode(path, path) for name in _UB_FOLDERS for path in files.folder(f"/dev/{name}")]
+def ub_nodes(files: HostFiles) -> list[DeviceSpec]:
+    return [_node(path) for name in _UB_FOLDERS for path in files.folder(f"/dev/{name}")]
 
 
 def driver_mounts(files: HostFiles) -> list[str]:
@@ -209,7 +181,7 @@ class ContainerResponses:
         """Look which device nodes and driver files the host has. Kubelet waits for answers, so not then."""
         self._common = tuple(common_nodes(self._card, self._files, soc=self._soc))
         if self.mount_method != BY_RUNTIME:
-            present = {node.container for node in self._common}
+            present = {node.container_path for node in self._common}
             missing = [path for path in needed_nodes(soc=self._soc) if path not in present]
             if missing != self._missing and missing:
                 _LOG.warning("the host lacks device nodes that containers need", missing=",".join(missing))
@@ -217,27 +189,22 @@ class ContainerResponses:
         self._ub = tuple(ub_nodes(self._files))
         self._mounts = tuple(driver_mounts(self._files))
 
-    def answer(self, names: Sequence[str]) -> ContainerResponse:
-        if self.mount_method == BY_RUNTIME:
-            return self._environment(names)
+    def answer(self, names: Sequence[str]) -> ContainerAllocateResponse:
         if self.mount_method == BY_CDI:
-            return ContainerResponse(self._always, cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
+            devices = (CDIDevice(name=f"{CDI_KIND}={name}") for name in names)
+            return ContainerAllocateResponse(envs=self._always, cdi_devices=devices)
         chips = [self._chips[name] for name in names]
-        nodes = (*self._common, *chip_nodes(self._card, chips), *self._ub)
-        mounts = tuple(HostMount(path, path) for path in self._mounts) if self._mount_driver else ()
-        return ContainerResponse(self._always, nodes, mounts)
-
-    def _environment(self, names: Sequence[str]) -> ContainerResponse:
-        chips = [self._chips[name] for name in names]
-        envs = {
+        if self.mount_method == BY_RUNTIME:
             # The runtime mounts /dev/davinci<N> for each number.
-            VISIBLE_DEVICES: ",".join(map(str, node_numbers(self._card, chips))),
-            RUNTIME_OPTIONS: "",
-            **self._always,
-        }
-        if self._card == ASCEND310B:
-            envs[ALLOW_LINK] = "True"
-        return ContainerResponse(envs)
+            numbers = ",".join(map(str, node_numbers(self._card, chips)))
+            envs = {VISIBLE_DEVICES: numbers, RUNTIME_OPTIONS: "", **self._always}
+            if self._card == ASCEND310B:
+                envs[ALLOW_LINK] = "True"
+            return ContainerAllocateResponse(envs=envs)
+        nodes = (*self._common, *chip_nodes(self._card, chips), *self._ub)
+        paths = self._mounts if self._mount_driver else ()
+        mounts = (Mount(container_path=path, host_path=path, read_only=True) for path in paths)
+        return ContainerAllocateResponse(envs=self._always, devices=nodes, mounts=mounts)
 
     def cdi_spec(self) -> str:
         """The CDI specification of this node: one device a chip, and what all of them need."""
@@ -278,10 +245,14 @@ class ContainerResponses:
             file.write(content)
 
 
-def _cdi_nodes(nodes: Sequence[DeviceNode]) -> list[dict[str, str]]:
+def _node(path: str, host: str = "") -> DeviceSpec:
+    return DeviceSpec(container_path=path, host_path=host or path, permissions="rw")
+
+
+def _cdi_nodes(nodes: Sequence[DeviceSpec]) -> list[dict[str, str]]:
     return [
-        {"path": node.container, "hostPath": node.host, "permissions": node.permissions}
-        if node.container != node.host
-        else {"path": node.container, "permissions": node.permissions}
+        {"path": node.container_path, "hostPath": node.host_path, "permissions": node.permissions}
+        if node.container_path != node.host_path
+        else {"path": node.container_path, "permissions": node.permissions}
         for node in nodes
     ]

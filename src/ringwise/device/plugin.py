@@ -20,6 +20,7 @@ from typing import Any
 from ringwise.device.allocate_calls import AllocateCalls, CallMetrics
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
+from ringwise.device.api.deviceplugin_pb2 import ContainerAllocateResponse
 from ringwise.device.cards import (
     ASCEND910A3,
     ASCEND910A5,
@@ -34,7 +35,6 @@ from ringwise.device.cards import (
 from ringwise.device.container_response import (
     BY_CDI,
     BY_RUNTIME,
-    ContainerResponse,
     ContainerResponses,
     HostFiles,
     chip_nodes,
@@ -269,7 +269,7 @@ class NodePlugin:
 
     # -- Allocate ------------------------------------------------------------------------------------------
 
-    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[ContainerResponse]:
+    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[ContainerAllocateResponse]:
         """The answers for the containers of one call (rule D2). Raises AllocationError."""
         try:
             ids = self.allocator.device_ids().values()
@@ -283,9 +283,11 @@ class NodePlugin:
         self._news.set()
         return [self._answer(one.mount) for one in served]
 
-    def _answer(self, mount: Mount) -> ContainerResponse:
+    def _answer(self, mount: Mount) -> ContainerAllocateResponse:
         answer = self.answers.answer(mount.chips)
-        return answer if self._shares is None else self._shares.response(mount, answer)
+        if self._shares is not None:
+            self._shares.complete(mount, answer)
+        return answer
 
     async def _informed(self) -> None:
         """After a start: until it is known which chips are taken out of use; not for long."""
@@ -340,7 +342,7 @@ class NodePlugin:
         if self._containers is not None:
             nodes = chip_nodes(self.card, self.chips)
             self._containers.nodes = {
-                node.container: self.names[chip.physical]
+                node.container_path: self.names[chip.physical]
                 for node, chip in zip(nodes, self.chips, strict=True)
             }
         if self.card == ASCEND910A5:
@@ -586,9 +588,7 @@ class NodePlugin:
             self._news.set()
 
     def _fault_configuration(self, stored: ConfigMapWire | None) -> None:
-        data = {
-            key: value or "" for key, value in ((stored.data if stored is not None else None) or {}).items()
-        }
+        data = stored.texts if stored is not None else {}
         issues = Findings(f"ConfigMap {KUBE_SYSTEM}/{FAULT_CONFIG_MAP}")
         self.monitor.configure(read_configuration(data, issues))
         for problem in issues.errors:

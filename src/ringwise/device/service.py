@@ -10,7 +10,6 @@ import grpc
 from ringwise.device.allocation import AllocationError
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.cards import device_type
-from ringwise.device.container_response import ContainerResponse
 from ringwise.device.file_watch import FileWatch
 from ringwise.device.plugin import NodePlugin
 from ringwise.device.rpc import KUBELET_SOCKET, KubeletError, PluginServer, register, service
@@ -105,31 +104,18 @@ class ResourceService:
 
     async def allocate(self, request: messages.AllocateRequest, context: Any) -> messages.AllocateResponse:
         requests = [list(one.devices_ids) for one in request.container_requests]
-        response = messages.AllocateResponse()
+        answers: list[messages.ContainerAllocateResponse] = []
         try:
             answers = await self._plugin.allocate(requests)
         except AllocationError as problem:
             _LOG.error("allocation failed", ids=requests, why=str(problem))
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(problem))
-        else:
-            for answer in answers:
-                _fill(response.container_responses.add(), answer)
-        return response
+        return messages.AllocateResponse(container_responses=answers)
 
     async def pre_start(
         self, _request: messages.PreStartContainerRequest, _context: object
     ) -> messages.PreStartContainerResponse:
         return messages.PreStartContainerResponse()
-
-
-def _fill(response: messages.ContainerAllocateResponse, answer: ContainerResponse) -> None:
-    response.envs.update(answer.envs)
-    for node in answer.devices:
-        response.devices.add(container_path=node.container, host_path=node.host, permissions=node.permissions)
-    for mount in answer.mounts:
-        response.mounts.add(container_path=mount.container, host_path=mount.host, read_only=mount.read_only)
-    for name in answer.cdi_devices:
-        response.cdi_devices.add(name=name)
 
 
 class Registration:

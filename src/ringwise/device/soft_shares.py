@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.cards import Chip, name_of, physical_id
-from ringwise.device.container_response import ContainerResponse, HostMount
 from ringwise.device.ledger import Mount, Share
 from ringwise.files import replacing
 from ringwise.log import Logger
@@ -105,19 +105,17 @@ class ShareFiles:
                 remaining.add(entry)
         self._entries = recorded | remaining
 
-    def response(self, mount: Mount, answer: ContainerResponse) -> ContainerResponse:
-        """Return an answer for a chip with what a share of it needs besides."""
+    def complete(self, mount: Mount, answer: messages.ContainerAllocateResponse) -> None:
+        """Add to the answer for a chip what a share of it needs besides."""
         entry = _entry(mount)
-        if entry is None:
-            return answer
-        chip = mount.chips[0]
-        memory = HostMount(f"/dev/shm/{self._dies[chip]}", str(self._memory(chip)), read_only=False)
-        return ContainerResponse(
-            {**answer.envs, **_ENVIRONMENT},
-            answer.devices,
-            (*answer.mounts, memory, HostMount(_CONTAINER_FOLDER, str(_folder(entry)))),
-            answer.cdi_devices,
-        )
+        if entry is not None:
+            chip = mount.chips[0]
+            answer.envs.update(_ENVIRONMENT)
+            answer.mounts.add(
+                container_path=f"/dev/shm/{self._dies[chip]}", host_path=str(self._memory(chip))
+            )
+            folder = str(_folder(entry))
+            answer.mounts.add(container_path=_CONTAINER_FOLDER, host_path=folder, read_only=True)
 
     def _memory(self, chip: str) -> Path:
         return self._memory_folder / str(physical_id(chip)) / self._dies[chip]

@@ -41,20 +41,15 @@ _ORDER = {level: place for place, level in enumerate(LEVELS)}
 _HARMLESS = frozenset({SUB_HEALTH, NOT_HANDLE, NORMAL, NORMAL_NETWORK})
 _NETWORK_HARMLESS = frozenset({NOT_HANDLE, NORMAL, NORMAL_NETWORK})
 
-SWITCH_NOT_HANDLE = "NotHandle"
-SWITCH_SUB_HEALTH = "SubHealthFault"
-SWITCH_RESET = "Reset"
-SWITCH_RESTART_REQUEST = "RestartRequest"
-SWITCH_PRE_SEPARATE = "PreSeparate"
 SWITCH_SEPARATE = "Separate"
 #: Worst first, with the state of the node.
 SWITCH_LEVELS = {
     SWITCH_SEPARATE: "UnHealthy",
-    SWITCH_PRE_SEPARATE: "PreSeparate",
-    SWITCH_RESET: "UnHealthy",
-    SWITCH_RESTART_REQUEST: "UnHealthy",
-    SWITCH_SUB_HEALTH: "SubHealthy",
-    SWITCH_NOT_HANDLE: "Healthy",
+    "PreSeparate": "PreSeparate",
+    "Reset": "UnHealthy",
+    "RestartRequest": "UnHealthy",
+    "SubHealthFault": "SubHealthy",
+    "NotHandle": "Healthy",
 }
 
 
