@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from ringwise.manifests.accounts.document import (
     AccountDocument,
@@ -20,6 +21,7 @@ from ringwise.manifests.accounts.document import (
     size_of,
 )
 
+Sum = TypeVar("Sum", AccountLine, OpenTotal)
 #: Namespace, user and whether that is verified.
 Owner = tuple[str, str, bool]
 #: Of what is merged of all namespaces.
@@ -38,11 +40,11 @@ def share_of(sizes: Iterable[int], room: int) -> int:
     return level
 
 
-def add_lines(lines: dict[tuple[str, str], AccountLine], more: Iterable[AccountLine]) -> None:
+def add_lines(lines: dict[tuple[str, str], Sum], more: Iterable[Sum]) -> None:
     for line in more:
         existing = lines.get((line.queue, line.board))
         if existing is None:
-            existing = lines[line.queue, line.board] = AccountLine(line.queue, line.board)
+            existing = lines[line.queue, line.board] = type(line)(line.queue, line.board)
         existing.add(line)
 
 
@@ -83,11 +85,7 @@ class _MergedJobs:
 
     def add(self, lines: Iterable[AccountLine], totals: Iterable[OpenTotal]) -> None:
         add_lines(self.lines, lines)
-        for total in totals:
-            existing = self.open.get((total.queue, total.board))
-            if existing is None:
-                existing = self.open[total.queue, total.board] = OpenTotal(total.queue, total.board)
-            existing.add(total)
+        add_lines(self.open, totals)
 
 
 class _Fitting:

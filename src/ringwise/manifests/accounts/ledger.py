@@ -88,6 +88,16 @@ class _Job:
             result = self.lines[queue, board] = AccountLine(queue, board)
         return result
 
+    def close(self, start: int, midnight: int) -> None:
+        """Count what is open until the end of the day, which began at `start`."""
+        for held in self.holds.values():
+            begin = max(held.since // SECOND, start)
+            self.line(held.queue, held.board).held += held.chips * max(midnight - begin, 0)
+        if self.waits is not None:
+            begin = max(self.waits.since // SECOND, start)
+            self.line(self.waits.queue, "").waited += max(midnight - begin, 0)
+        self.holds, self.waits, self.text = {}, None, ""
+
     @property
     def is_open(self) -> bool:
         return bool(self.holds) or self.waits is not None
@@ -266,16 +276,11 @@ class AccountLedger:
                 part.changed = True
                 following = after.jobs.get(job.account)
                 for uid, held in job.holds.items():
-                    begin = max(held.since // SECOND, day.start)
-                    goes_on = following is not None and uid in following[1].holds
-                    line = job.line(held.queue, held.board)
-                    line.held += held.chips * max(midnight - begin, 0)
-                    if not goes_on:
-                        line.uncertain += held.chips * max(midnight - max(begin, day.written), 0)
-                if job.waits is not None:
-                    begin = max(job.waits.since // SECOND, day.start)
-                    job.line(job.waits.queue, "").waited += max(midnight - begin, 0)
-                job.holds, job.waits, job.text = {}, None, ""
+                    if following is None or uid not in following[1].holds:
+                        begin = max(held.since // SECOND, day.start, day.written)
+                        line = job.line(held.queue, held.board)
+                        line.uncertain += held.chips * max(midnight - begin, 0)
+                job.close(day.start, midnight)
         if self._days:
             today = self._days[-1]
             self._holds = {uid: job for _, job in today.jobs.values() for uid in job.holds}
@@ -416,14 +421,10 @@ class AccountLedger:
             new = self._on(day, job.account)
             new.ran, new.waits, new.ended, new.failed = job.ran, job.waits, job.ended, job.failed
             for held in job.holds.values():
-                begin = max(held.since // SECOND, former.start)
-                job.line(held.queue, held.board).held += held.chips * max(midnight - begin, 0)
                 new.holds[held.pod] = held
                 self._holds[held.pod] = new
-            if job.waits is not None:
-                begin = max(job.waits.since // SECOND, former.start)
-                job.line(job.waits.queue, "").waited += max(midnight - begin, 0)
-            job.holds, job.waits, job.ran, job.ended, job.failed, job.text = {}, None, False, {}, {}, ""
+            job.close(former.start, midnight)
+            job.ran, job.ended, job.failed = False, {}, {}
 
     def _new_day(self, start: int) -> _Day:
         day = _Day(start)
