@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ringwise.manifests.config_maps.device_info import _shares_of_pods, _shares_of_resource
+from ringwise.manifests.config_maps.device_info import _of_pods, _ShareEntry, _shares_of_resource
 from ringwise.manifests.text.errors import Findings
 from ringwise.state.model import MountedShare
 from ringwise.wellknown import MOUNTED_SHARES_KEY
@@ -17,7 +17,8 @@ SHARE = {"chip": "Ascend910-2", "mb": 2048, "percent": 50, "policy": "fixed-shar
 
 def read(text: str, resource: str = CHIP) -> tuple[dict[str, MountedShare], Findings]:
     found = Findings("test")
-    return _shares_of_resource(_shares_of_pods({MOUNTED_SHARES_KEY: text}, found), resource, found), found
+    entries = _of_pods({MOUNTED_SHARES_KEY: text}, MOUNTED_SHARES_KEY, dict[str, _ShareEntry], found)
+    return _shares_of_resource(entries, resource, found), found
 
 
 def test_shares_are_read_by_pod() -> None:

@@ -25,7 +25,7 @@ from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import NAMESPACES, NODES, PODS
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.kinds import KIND_OF, KINDS, STORED, Watcher
-from ringwise.manifests.objects.namespaces import namespace_from_wire
+from ringwise.manifests.objects.groups import namespace_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import NamespaceWire

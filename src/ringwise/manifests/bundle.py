@@ -408,9 +408,8 @@ class _BundleReader:
     def _take_config_map(self, wire: ConfigMapWire, issues: Findings) -> None:
         kind = IN_CONFIG_MAPS.get(wire.metadata.name or "")
         if kind is not None and kind.read_data is not None:
-            data = {key: value or "" for key, value in (wire.data or {}).items()}
             identity(wire.metadata, "ConfigMap", issues)
-            value = kind.read_data(data, issues if kind.checks_data else Findings(issues.origin))
+            value = kind.read_data(wire.texts, issues if kind.checks_data else Findings(issues.origin))
             self._keep(self.bundle.of(kind.value), value, wire.metadata, issues)
             if isinstance(value, TopologyDiscovery):
                 self.bundle.remarks += [f"{issues.origin}: {warning}" for warning in value.warnings]

@@ -17,6 +17,7 @@ from ringwise.manifests.config_maps.settings import discovery_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.custom_resources import CustomResourceWire
 from ringwise.manifests.objects.groups import (
+    namespace_from_wire,
     pod_group_from_wire,
     priority_class_from_wire,
     queue_from_wire,
@@ -25,7 +26,6 @@ from ringwise.manifests.objects.groups import (
 from ringwise.manifests.objects.isolations import isolation_from_wire
 from ringwise.manifests.objects.jobs import vcjob_from_wire
 from ringwise.manifests.objects.move_plans import move_plan_from_wire
-from ringwise.manifests.objects.namespaces import namespace_from_wire
 from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_group
 from ringwise.manifests.objects.node_reservations import node_reservation_from_wire

@@ -161,7 +161,7 @@ class DataReader(ObjectReader[ConfigMapWire]):
 
     def objects(self, wire: ConfigMapWire, issues: Findings) -> KeyedObjects | None:
         assert self._kind.read_data is not None
-        data = {key: value or "" for key, value in (wire.data or {}).items()}
+        data = wire.texts
         value = self._kind.read_data(data, issues)
         return None if self._kind.checks_data and issues.errors else ((self._kind.name, value),)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 
@@ -15,7 +16,7 @@ from ringwise.manifests.text.quantities import NANOSECONDS
 from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import ConfigMapWire, Texts, WireStruct
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, MountedShare, ReportedFault
+from ringwise.state.model import EMPTY_CHIPS, DeviceReport, MountedShare, ReportedFault
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_prefix, mask_of
 from ringwise.topology.numbers import INT32, whole_number
@@ -41,6 +42,8 @@ from ringwise.wellknown import (
     UNHEALTHY_SUFFIX,
     UTILIZATION_KEY,
 )
+
+Entry = TypeVar("Entry")
 
 #: `fault_type` of faults of a network port.
 NETWORK_FAULT_TYPE = "CardNetworkUnhealthy"
@@ -121,7 +124,7 @@ def config_map_from_wire(
     """
     namespace = wire.metadata.namespace
     who = identity(wire.metadata, "ConfigMap", issues)
-    data = {key: value or "" for key, value in (wire.data or {}).items()}
+    data = wire.texts
     if who.name == SCHEDULER_CONFIG_MAP:
         return [], RawConfigMap(who.namespace, who.name, data, issues.origin)
     if who.name.startswith(DEVICE_INFO_PREFIX) and namespace in (None, "", KUBE_SYSTEM):
@@ -139,34 +142,22 @@ def _of_node(name: str, data: dict[str, str], issues: Findings) -> list[DeviceRe
     info = decoded(data[DEVICE_INFO_KEY], _Info, path, issues)
     if info is None:
         return []
-    reports = list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, issues))
-    mounted = _chips_of_pods(data, MOUNTED_CHIPS_KEY, issues)
-    doubtful = _chips_of_pods(data, DOUBTFUL_CHIPS_KEY, issues)
-    shares = _shares_of_pods(data, issues)
-    if mounted or doubtful or shares:
-        reports = [
-            replace(
-                report,
-                mounted=_of_resource(mounted, report.resource, MOUNTED_CHIPS_KEY, issues),
-                mounted_shares=_shares_of_resource(shares, report.resource, issues),
-                doubtful=_of_resource(doubtful, report.resource, DOUBTFUL_CHIPS_KEY, issues),
-            )
-            for report in reports
-        ]
-    if KUBELET_LISTING_KEY in data:
-        text = data[KUBELET_LISTING_KEY]
-        reports = [
-            replace(
-                report,
-                kubelet_ids=_kubelet_ids(text, report.resource) if text else None,
-                kubelet_silent=not text,
-            )
-            for report in reports
-        ]
-    if UTILIZATION_KEY in data:
-        text = data[UTILIZATION_KEY]
-        reports = [replace(report, utilization=_utilization(text, report.resource)) for report in reports]
-    return reports
+    mounted = _of_pods(data, MOUNTED_CHIPS_KEY, dict[str, str], issues)
+    doubtful = _of_pods(data, DOUBTFUL_CHIPS_KEY, dict[str, str], issues)
+    shares = _of_pods(data, MOUNTED_SHARES_KEY, dict[str, _ShareEntry], issues)
+    listing = data.get(KUBELET_LISTING_KEY)
+    return [
+        replace(
+            report,
+            mounted=_of_resource(mounted, report.resource, MOUNTED_CHIPS_KEY, issues),
+            mounted_shares=_shares_of_resource(shares, report.resource, issues),
+            doubtful=_of_resource(doubtful, report.resource, DOUBTFUL_CHIPS_KEY, issues),
+            kubelet_ids=_kubelet_ids(listing, report.resource) if listing else None,
+            kubelet_silent=listing == "",
+            utilization=_utilization(data.get(UTILIZATION_KEY, ""), report.resource),
+        )
+        for report in _reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, issues)
+    ]
 
 
 def _utilization(text: str, resource: str) -> tuple[tuple[int, float, int], ...]:
@@ -182,9 +173,12 @@ def _utilization(text: str, resource: str) -> tuple[tuple[int, float, int], ...]
     )
 
 
-def _chips_of_pods(data: Mapping[str, str], key: str, issues: Findings) -> Mapping[str, str]:
+def _of_pods(
+    data: Mapping[str, str], key: str, kind: type[dict[str, Entry]], issues: Findings
+) -> Mapping[str, Entry]:
+    """By uid, as our device plugin reports it."""
     written = data.get(key)
-    return decoded(written, dict[str, str], keyed("data", key), issues) or {} if written else {}
+    return decoded(written, kind, keyed("data", key), issues) or {} if written else {}
 
 
 def _of_resource(written: Mapping[str, str], resource: str, key: str, issues: Findings) -> Mapping[str, int]:
@@ -195,13 +189,7 @@ def _of_resource(written: Mapping[str, str], resource: str, key: str, issues: Fi
         uid: mask_of(chips_in(names, resource, keyed(path, uid), issues))
         for uid, names in written.items()
         if names.strip().startswith(prefix)
-    }
-
-
-def _shares_of_pods(data: Mapping[str, str], issues: Findings) -> Mapping[str, _ShareEntry]:
-    written = data.get(MOUNTED_SHARES_KEY)
-    path = keyed("data", MOUNTED_SHARES_KEY)
-    return decoded(written, dict[str, _ShareEntry], path, issues) or {} if written else {}
+    } or EMPTY_CHIPS
 
 
 def _shares_of_resource(

@@ -52,7 +52,7 @@ def node_reports_of(wire: ConfigMapWire, issues: Findings) -> list[NodeReport] |
     """The health of the nodes that it reports on; None when it reports on none."""
     namespace = wire.metadata.namespace
     name = identity(wire.metadata, "ConfigMap", issues).name
-    data = {key: value or "" for key, value in (wire.data or {}).items()}
+    data = wire.texts
     if name.startswith(DEVICE_INFO_PREFIX) and namespace in (None, "", KUBE_SYSTEM):
         return _of_own_switches(name.removeprefix(DEVICE_INFO_PREFIX), data, issues)
     if namespace not in (None, "", MINDX_DL):

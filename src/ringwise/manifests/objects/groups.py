@@ -1,4 +1,4 @@
-"""PodGroups, Queues, PriorityClasses, ResourceQuotas and Commands into values of state and messages."""
+"""PodGroups, Queues, PriorityClasses, ResourceQuotas, Namespaces and Commands into values of the state."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
     CommandTargetWire,
     CommandWire,
+    NamespaceStatusWire,
+    NamespaceWire,
     PhaseStatusWire,
     PodGroupSpecWire,
     PodGroupWire,
@@ -35,6 +37,7 @@ from ringwise.state.model import (
     DEFAULT_QUEUE,
     ROOT_QUEUE,
     ClassScope,
+    Namespace,
     NodeGroupAffinity,
     PodGroup,
     PriorityClass,
@@ -44,7 +47,7 @@ from ringwise.state.model import (
 )
 from ringwise.state.queue_rules import DEFAULT_NAMESPACE
 from ringwise.topology.numbers import INT32, whole_number
-from ringwise.wellknown import GROUP_REPLICAS, NODE_GROUP_LIMITS
+from ringwise.wellknown import GROUP_REPLICAS, NAMESPACE_LIMITS, NODE_GROUP_LIMITS
 
 _GROUP_PHASES = ("Pending", "Running", "Unknown", "Inqueue", "Completed")
 _QUEUE_STATES = ("Open", "Closed", "Closing", "Unknown")
@@ -212,3 +215,11 @@ def priority_class_from_wire(wire: PriorityClassWire, issues: Findings) -> Prior
         never_preempts=bool(never_preempts(wire.preemption_policy, "preemptionPolicy", issues)),
         origin=issues.origin,
     )
+
+
+def namespace_from_wire(wire: NamespaceWire, issues: Findings) -> Namespace:
+    """Its labels, and the limits that the scheduler wrote into its status."""
+    who = identity(wire.metadata, "Namespace", issues, namespaced=False)
+    status = wire.status or NamespaceStatusWire()
+    limits = (one.message or "" for one in status.conditions or () if one.type == NAMESPACE_LIMITS)
+    return Namespace(who.name, who.labels, next(limits, ""), issues.origin)

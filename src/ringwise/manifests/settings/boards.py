@@ -52,7 +52,7 @@ class _Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: _Text
-    resources: Annotated[list[str], Meta(min_length=1)]
+    resources: Annotated[tuple[str, ...], Meta(min_length=1)]
     chips_per_node: _ChipCount
     requests: _Requests
     rule: dict[str, Any]
@@ -60,8 +60,8 @@ class _Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rings: list[list[_Chip]] = []
     ring_size: _ChipCount | None = None
     ring_kind: _Text = "ring"
-    policies: list[str] = []
-    accelerator_types: list[str] = []
+    policies: tuple[str, ...] = ()
+    accelerator_types: tuple[str, ...] = ()
     job_labels: dict[str, str] = {}
     fallback: Literal["never", "unlabeled", "always"] = "never"
     sp_block_fallback: bool = False
@@ -70,8 +70,23 @@ class _Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     superpod: bool = False
     rack_nodes: _Number = 0
     domain_racks: _Number = 0
-    notes: list[str] = []
+    notes: tuple[str, ...] = ()
 
+
+#: Fields of a board that are as they are written.
+_SAME = (
+    *(
+        "name",
+        "resources",
+        "chips_per_node",
+        "ring_kind",
+        "policies",
+        "accelerator_types",
+        "fallback",
+        "notes",
+    ),
+    *("sp_block_fallback", "checks_network", "superpod", "rack_nodes", "domain_racks"),
+)
 
 _PARAMETER_TYPES: dict[ParameterKind, Any] = {
     ParameterKind.TABLE: list[list[Annotated[int, Meta(ge=0, le=MAX_CHIPS)]]],
@@ -157,30 +172,18 @@ def _board(values: object, issues: Findings) -> Board | None:
             "rack_nodes", "requires domain_racks and superpod = true, and each requires rack_nodes"
         )
     return Board(
-        name=profile.name,
+        **{name: getattr(profile, name) for name in _SAME},
         title=profile.title or profile.name,
-        resources=tuple(profile.resources),
-        chips_per_node=profile.chips_per_node,
         rule=profile.rule.get("name", ""),
         one_pod=requests.one_pod,
         multi_pod=multi_pod,
         multi_pod_vendor=multi_pod if requests.multi_pod_vendor is None else requests.multi_pod_vendor,
         rings=rings,
-        ring_kind=profile.ring_kind,
         parameters=parameters,
-        policies=tuple(profile.policies),
-        accelerator_types=tuple(profile.accelerator_types),
         job_labels=tuple(sorted(profile.job_labels.items())),
-        fallback=profile.fallback,
-        sp_block_fallback=profile.sp_block_fallback,
         node_labels=tuple(sorted(profile.node_labels.items())),
-        checks_network=profile.checks_network,
-        superpod=profile.superpod,
-        rack_nodes=profile.rack_nodes,
-        domain_racks=profile.domain_racks,
         zero_chip_pods_need_annotation=requests.zero_chip_pods_need_annotation,
         total_multiple_of=requests.total_multiple_of,
-        notes=tuple(profile.notes),
     )
 
 

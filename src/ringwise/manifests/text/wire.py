@@ -552,6 +552,11 @@ class ResourceQuotaWire(ObjectWire):
 class ConfigMapWire(ObjectWire):
     data: Texts | None = None
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The data. Null is the empty string, as for the API server."""
+        return {key: value or "" for key, value in (self.data or {}).items()}
+
 
 class PolicyWire(WireStruct):
     action: str | None = None
