@@ -170,7 +170,7 @@ from ringwise.apps.loading import cluster_events
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.store import Store
 from ringwise.kube.run.core_thread import _for_scheduler
-from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.readers import Observed
 from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.objects import change_events
 from ringwise.manifests.bundle import read_text
@@ -213,7 +213,7 @@ assert again.delete("MaintenanceWindow", "june")
 
 # A watch: added, deleted, and heard by the scheduler alone.
 ((target, reader),) = (
-    one for one in watched_kinds(TemplateStore(), {}, None) if one[0].title == "maintenancewindows"
+    one for one in watched_kinds(Observed()) if one[0].title == "maintenancewindows"
 )
 page = reader.page(json.dumps({"metadata": {}, "items": [wanted]}).encode())
 objects = reader.read(page.items[0], Findings("window"))

@@ -18,7 +18,7 @@ from ringwise.apps.sources.cluster import read_records
 from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
-from ringwise.kube.watch.readers import ObservedConditions, ObservedHyperNode, ObservedQueue
+from ringwise.kube.watch.readers import Observed, ObservedHyperNode, ObservedQueue
 from ringwise.kube.write.accounts import ConfigMapAccounts
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.default_queues import create_default_queues
@@ -90,9 +90,7 @@ def granted(*names: str) -> set[Call]:
 
 def read_by(component: Watcher) -> set[Call]:
     pod_owners = component is Watcher.CONTROLLER
-    kinds = watched_kinds(
-        TemplateStore(), {}, ("volcano-system", "conf"), component=component, pod_owners=pod_owners
-    )
+    kinds = watched_kinds(Observed(), ("volcano-system", "conf"), component=component, pod_owners=pod_owners)
     return {("list", target.resource.group, target.resource.plural) for target, _ in kinds}
 
 
@@ -112,20 +110,13 @@ async def written(
         on_failed=lambda failure: None,
         on_bound=lambda bind: status.events.scheduled(bind),
     )
-    queues = {"default": ObservedQueue(frozenset())}
-    hyper_nodes = {"leaf": ObservedHyperNode()}
-    precedence = Precedence(clock, (binder.idle,))
-    conditions: ObservedConditions = dict.fromkeys(CUSTOM, ())
-    status = StatusWriter(
-        client,
-        fence,
-        {},
-        clock=clock,
-        queues=queues,
-        hyper_nodes=hyper_nodes,
-        conditions=conditions,
-        precedence=precedence,
+    observed = Observed(
+        queues={"default": ObservedQueue(frozenset())},
+        hyper_nodes={"leaf": ObservedHyperNode()},
+        conditions=dict.fromkeys(CUSTOM, ()),
     )
+    precedence = Precedence(clock, (binder.idle,))
+    status = StatusWriter(client, fence, observed, clock=clock, precedence=precedence)
     executor = Executor(client, binder, status, templates, Retrier(clock))
     for command in commands:
         executor.execute([command])
@@ -300,9 +291,7 @@ async def test_discovery_has_what_it_needs_and_no_more() -> None:
         ]
         await written(client, done)
         kinds = watched_kinds(
-            TemplateStore(),
-            {},
-            None,
+            Observed(),
             discovery=("volcano-system", "conf"),
             component=Watcher.DISCOVERY,
         )

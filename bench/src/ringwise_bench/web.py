@@ -26,8 +26,8 @@ import msgspec
 from ringwise.apps.extensions import installed_registry, new_scheduler
 from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.apps.web.serving import listening
-from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, read_object, watched_kinds
+from ringwise.kube.watch.readers import Observed
 from ringwise.kubeclient.resources import PODS
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
@@ -80,7 +80,7 @@ class BusyCluster:
         self._serial = 0
         self._running: deque[Pod] = deque()
         self._confirmed: list[bytes] = []
-        kinds = watched_kinds(TemplateStore(), {}, None, registry=installed_registry())
+        kinds = watched_kinds(Observed(), registry=installed_registry())
         self._reader: Reader = next(reader for target, reader in kinds if target.resource == PODS)
         self.scheduler.handle([ev.NodeSeen(_node(number)) for number in range(nodes)], self.now)
         self.turn(jobs, 0)

@@ -16,10 +16,9 @@ from ringwise.apps.place import JOB_OBJECTS, WITH_JOBS, AlreadyThereError, jobs_
 from ringwise.apps.scheduler_health import SchedulerLeases
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.invalid_objects import UNNAMED
-from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for, watched_kinds
 from ringwise.kube.watch.objects import NodeReports
-from ringwise.kube.watch.readers import DataReader
+from ringwise.kube.watch.readers import DataReader, Observed
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import NAMESPACES, NODES, PODS
@@ -120,9 +119,7 @@ def kinds_to_read(
     registry = installed_registry()
     component = Watcher.CONTROLLER if jobs_only else Watcher.SCHEDULER
     return list(
-        watched_kinds(
-            TemplateStore(), {}, CONFIGURATION_MAP, registry=registry, component=component, written=written
-        )
+        watched_kinds(Observed(), CONFIGURATION_MAP, registry=registry, component=component, written=written)
     )
 
 

@@ -9,8 +9,8 @@ import msgspec
 from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.run.core_thread import MachineAdapter
 from ringwise.kube.run.shadow import ShadowAdapter
-from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
+from ringwise.kube.watch.readers import Observed
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.state.model import Node, Pod
@@ -18,7 +18,7 @@ from tests.builders.values import CHIP
 from tests.kube.fake_api_server import Object
 from tests.kube.harness import node, pod
 
-KINDS = {target.title: reader for target, reader in watched_kinds(TemplateStore(), {}, None)}
+KINDS = {target.title: reader for target, reader in watched_kinds(Observed())}
 
 
 def read(kind: str, raw: Object) -> Any:

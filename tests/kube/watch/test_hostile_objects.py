@@ -10,10 +10,9 @@ import msgspec
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, read_object, watched_kinds
 from ringwise.kube.watch.objects import change_events, deletion_events
-from ringwise.kube.watch.readers import PodReader
+from ringwise.kube.watch.readers import Observed, PodReader
 from ringwise.kubeclient.client import UnreachableError
 from ringwise.kubeclient.list_watch import name_of
 from ringwise.manifests.config_maps.switches import tor_config_map
@@ -187,7 +186,7 @@ INNER = {
 
 
 def readers() -> dict[str, Reader]:
-    kinds = watched_kinds(TemplateStore(), {}, ("kube-system", "ringwise"))
+    kinds = watched_kinds(Observed(), ("kube-system", "ringwise"))
     return {target.title: reader for target, reader in kinds}
 
 
@@ -429,8 +428,8 @@ def test_a_pod_that_exceeds_a_limit_is_told_why_it_is_not_placed(
 )
 def test_a_job_that_exceeds_a_limit_says_so(kind: str, document: Any, said: str) -> None:
     """Nothing of what is too large is kept."""
-    templates, found = TemplateStore(), Findings("here")
-    (reader,) = (one for target, one in watched_kinds(templates, {}, None) if target.title == kind)
+    observed, found = Observed(), Findings("here")
+    (reader,) = (one for target, one in watched_kinds(observed) if target.title == kind)
     objects = reader.read(msgspec.Raw(json.dumps(document).encode()), found)
     assert objects is not None
     assert found.errors

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
+from ringwise.kube.watch.readers import Observed
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.executor import Creations, Executor
 from ringwise.kube.write.fence import Fence
@@ -18,7 +19,7 @@ from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import (
     Command,
 )
-from ringwise.messages.events import EvictFailed, JobHeldUp
+from ringwise.messages.events import Event, EvictFailed, JobHeldUp
 from ringwise.state.model import Pod
 from tests.builders import values
 from tests.kube.fake_api_server import FakeApiServer
@@ -43,16 +44,22 @@ class Executing:
         api: FakeApiServer,
         executor: Executor,
         fence: Fence,
-        failed: list[EvictFailed],
+        reported: list[Event],
         templates: TemplateStore,
-        held_up: list[JobHeldUp],
     ) -> None:
         self.api = api
         self.executor = executor
         self.fence = fence
-        self.failed = failed
+        self.reported = reported
         self.templates = templates
-        self.held_up = held_up
+
+    @property
+    def failed(self) -> list[EvictFailed]:
+        return [one for one in self.reported if isinstance(one, EvictFailed)]
+
+    @property
+    def held_up(self) -> list[JobHeldUp]:
+        return [one for one in self.reported if isinstance(one, JobHeldUp)]
 
     def recreate(self, uid: str) -> None:
         """The job is deleted, and created again; nothing deletes its objects and pods but what is tested."""
@@ -84,20 +91,18 @@ async def executing(clock: InstantClock | None = None) -> AsyncIterator[Executin
         binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
         creations = Creations()
         precedence = Precedence(clock, (binder.idle, creations.idle))
-        status = StatusWriter(client, fence, {}, clock=clock, precedence=precedence)
-        failed: list[EvictFailed] = []
-        held_up: list[JobHeldUp] = []
+        status = StatusWriter(client, fence, Observed(), clock=clock, precedence=precedence)
+        reported: list[Event] = []
         executor = Executor(
             client.gated(fence),
             binder,
             status,
             templates,
             Retrier(clock, may_write=lambda: fence.is_open),
-            failed.append,
-            on_held_up=held_up.append,
+            reported.append,
             creations=creations,
         )
-        yield Executing(api, executor, fence, failed, templates, held_up)
+        yield Executing(api, executor, fence, reported, templates)
         await executor.stop()
 
 

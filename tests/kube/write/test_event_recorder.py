@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ringwise.kube.watch.readers import Observed
 from ringwise.kube.write import event_recorder, status_queue
 from ringwise.kube.write.event_recorder import (
     EVENT_BURST,
@@ -68,7 +69,7 @@ async def recorder_setup(clock: InstantClock | None = None) -> AsyncIterator[Rec
         fence.open_forever()
         idle.set()
         writer = StatusWriter(
-            client, fence, {}, clock=clock, precedence=Precedence(clock, (idle,)), observer=seen
+            client, fence, Observed(), clock=clock, precedence=Precedence(clock, (idle,)), observer=seen
         )
         yield RecorderSetup(api, writer, clock, idle, seen)
         await writer.stop()

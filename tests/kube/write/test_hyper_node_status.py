@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ringwise.kube.watch.readers import HyperNodeReader, ObservedHyperNode
+from ringwise.kube.watch.readers import HyperNodeReader, Observed, ObservedHyperNode
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter, hyper_node_status
 from ringwise.manifests.text.errors import Findings
@@ -69,7 +69,7 @@ async def test_condition_and_event_are_written_once() -> None:
         reader, found = HyperNodeReader(observed), Findings("a")
         reader.read(msgspec.Raw(msgspec.json.encode(wire)), found)
         assert not found.errors
-        writer = StatusWriter(client, fence, {}, clock=clock, hyper_nodes=observed)
+        writer = StatusWriter(client, fence, Observed(hyper_nodes=observed), clock=clock)
         for command in (BAD, SetHyperNodeStatus("gone", 5), BAD):
             writer.hyper_node(command)
         await writer.finish()

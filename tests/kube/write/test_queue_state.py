@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.readers import Observed
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.executor import Executor
 from ringwise.kube.write.fence import Fence
@@ -30,7 +31,7 @@ async def test_a_state_that_cannot_be_written_is_an_event_on_the_queue(
         clock = InstantClock()
         fence = Fence(clock)
         fence.open_forever()
-        writer = StatusWriter(client, fence, {}, clock=clock)
+        writer = StatusWriter(client, fence, Observed(), clock=clock)
         binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
         executor = Executor(
             client.gated(fence), binder, writer, TemplateStore(), Retrier(clock), lambda failure: None

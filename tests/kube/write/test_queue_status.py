@@ -14,7 +14,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
-from ringwise.kube.watch.readers import ObservedQueue, QueueReader
+from ringwise.kube.watch.readers import Observed, ObservedQueue, QueueReader
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.queue_status import MAX_WRITES_PER_SECOND, queue_status
 from ringwise.kube.write.status import StatusWriter
@@ -88,7 +88,7 @@ async def writing(clock: InstantClock, *names: str) -> AsyncIterator[tuple[FakeA
         fence.open_forever()
         for name in names:
             api.put(QUEUES, queue(name))
-        writer = StatusWriter(client, fence, {}, clock=clock, queues=dict.fromkeys(names, NONE))
+        writer = StatusWriter(client, fence, Observed(queues=dict.fromkeys(names, NONE)), clock=clock)
         yield api, writer
         await writer.stop()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ringwise.kube.watch.readers import GroupReader, GroupStatus, ObservedGroup
+from ringwise.kube.watch.readers import GroupReader, GroupStatus, Observed, ObservedGroup
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence
@@ -47,7 +47,7 @@ async def writer_setup(
         idle.set()
         api.put(GROUPS, group("gang", 2))
         api.put(PODS, pod("train"))
-        observed = {f"default/{name}": group for name, group in known.items()}
+        observed = Observed({f"default/{name}": group for name, group in known.items()})
         precedence = Precedence(clock, (idle,))
         writer = StatusWriter(client, fence, observed, clock=clock, precedence=precedence)
         yield WriterSetup(api, writer, idle, fence)

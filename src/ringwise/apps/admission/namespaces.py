@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringwise.kube.watch.objects import KeyedObjects
-from ringwise.kube.watch.readers import ObjectReader
+from ringwise.kube.watch.readers import StatusReader
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import MetaWire, WireStruct
 from ringwise.wellknown import SCHEDULING_QUEUE_NAME
@@ -13,21 +13,17 @@ class _NamespaceWire(WireStruct):
     metadata: MetaWire | None = None
 
 
-class NamespaceReader(ObjectReader[_NamespaceWire]):
+class NamespaceReader(StatusReader[_NamespaceWire]):
     """Stores the queues; the core has no need of namespaces."""
 
     def __init__(self, queues: dict[str, str]) -> None:
-        super().__init__(_NamespaceWire)
-        self._queues = queues
+        super().__init__(_NamespaceWire, queues)
 
     def objects(self, wire: _NamespaceWire, issues: Findings) -> KeyedObjects | None:
         meta = wire.metadata or MetaWire()
         queue = (meta.annotations or {}).get(SCHEDULING_QUEUE_NAME)
         if queue:
-            self._queues[meta.name or ""] = queue
+            self._observed[meta.name or ""] = queue
         else:
-            self._queues.pop(meta.name or "", None)
+            self._observed.pop(meta.name or "", None)
         return ()
-
-    def forget(self, key: str) -> None:
-        self._queues.pop(key, None)

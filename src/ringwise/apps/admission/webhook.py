@@ -52,8 +52,8 @@ from ringwise.apps.admission.users import name_user
 from ringwise.apps.certificate_files import CertificateFiles
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.reasons import OTHER_SCHEDULER
-from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import WatchTarget, watched_kinds
+from ringwise.kube.watch.readers import Observed
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.tenant_text import problem_text
 from ringwise.kubeclient.client import API_ERRORS, Client
@@ -534,10 +534,8 @@ def _reflectors(client: Client, options: Options, cluster: ClusterFacts, clock: 
 
     registry = installed_registry()
     watched = watched_kinds(
-        TemplateStore(),
-        {},
+        Observed(queues=cluster.observed),
         options.configuration_map,
-        queues=cluster.observed,
         component=Watcher.ADMISSION,
         registry=registry,
     )

@@ -14,9 +14,9 @@ from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.volcano_counts import milliseconds
 from ringwise.kube.run.watchdog import STALL_TIMEOUT
 from ringwise.kube.watch.invalid_objects import BadObject, InvalidObjects
-from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
+from ringwise.kube.watch.job_templates import JobTemplates
 from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
-from ringwise.kube.watch.readers import ObservedConditions, ObservedGroup, ObservedHyperNode, ObservedQueue
+from ringwise.kube.watch.readers import Observed
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.accounts import AccountKeeper, AccountStore, ConfigMapAccounts
 from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
@@ -36,7 +36,7 @@ from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Watcher
 from ringwise.messages.commands import Command, SetAside
-from ringwise.messages.events import LeaderRecordRead
+from ringwise.messages.events import Event, LeaderRecordRead
 from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.record_tables import read_tables
@@ -114,11 +114,7 @@ class LeaderTerm:
         self._rng = rng
         self._fence = fence
         self._on_crash = on_crash
-        self._templates = TemplateStore()
-        self._groups: dict[str, ObservedGroup] = {}
-        self._queues: dict[str, ObservedQueue] = {}
-        self._hyper_nodes: dict[str, ObservedHyperNode] = {}
-        self._conditions: ObservedConditions = {}
+        self._observed = Observed()
         self._retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
         loop = asyncio.get_running_loop()
         self.core = CoreThread(
@@ -139,13 +135,9 @@ class LeaderTerm:
         #: None: a read-only component executes nothing.
         self._sink = None if settings.read_only else self._executor()
         kinds = watched_kinds(
-            self._templates,
-            self._groups,
+            self._observed,
             settings.configuration,
             discovery=settings.discovery,
-            queues=self._queues,
-            hyper_nodes=self._hyper_nodes,
-            conditions=self._conditions,
             component=Watcher.CONTROLLER if settings.jobs_only else Watcher.SCHEDULER,
             pod_owners=settings.pod_groups,
             registry=settings.registry,
@@ -276,11 +268,15 @@ class LeaderTerm:
     def _executor(self) -> Executor:
         namespaces = TerminatingNamespaces()
         creations = Creations()
+
+        def report(event: Event) -> None:
+            self.core.put([event])
+
         binder = Binder(
             self._writer,
             self._fence,
             clock=self._clock,
-            on_failed=lambda failure: self.core.put([failure]),
+            on_failed=report,
             on_bound=lambda bind: status.bound(bind),
             observer=self._observer,
             rng=self._rng,
@@ -290,11 +286,8 @@ class LeaderTerm:
         status = self._status = StatusWriter(
             self._writer,
             self._fence,
-            self._groups,
+            self._observed,
             clock=self._clock,
-            queues=self._queues,
-            hyper_nodes=self._hyper_nodes,
-            conditions=self._conditions,
             precedence=Precedence(self._clock, (binder.idle, creations.idle)),
             observer=self._observer,
             rng=self._rng,
@@ -304,16 +297,14 @@ class LeaderTerm:
             self._writer,
             binder,
             status,
-            self._templates,
+            self._observed.templates,
             self._retrier,
-            on_evict_failed=lambda failure: self.core.put([failure]),
+            report=report,
             on_contained=self._log_contained,
-            on_held_up=lambda event: self.core.put([event]),
             config_maps=self._config_maps,
             namespaces=namespaces,
             creations=creations,
             on_account=lambda command: self._accounts.apply(command) if self._accounts else None,
-            on_claim_failed=lambda failure: self.core.put([failure]),
             on_pod_created=self._created_pod,
         )
 

@@ -10,17 +10,13 @@ from typing import Any, Protocol
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch.config_map_readers import ConfigurationReader, DiscoveryReader, ReportReader
-from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import (
     DataReader,
     GroupReader,
     HyperNodeReader,
     JobReader,
-    ObservedConditions,
-    ObservedGroup,
-    ObservedHyperNode,
-    ObservedQueue,
+    Observed,
     PlainReader,
     PodReader,
     QueueReader,
@@ -137,14 +133,10 @@ def stand_in_for(reader: Reader, received: object, before: KeyedObjects, origin:
 
 
 def watched_kinds(
-    templates: TemplateStore,
-    groups: dict[str, ObservedGroup],
-    configuration: tuple[str, str] | None,
+    observed: Observed,
+    configuration: tuple[str, str] | None = None,
     *,
     discovery: tuple[str, str] | None = None,
-    queues: dict[str, ObservedQueue] | None = None,
-    hyper_nodes: dict[str, ObservedHyperNode] | None = None,
-    conditions: ObservedConditions | None = None,
     component: Watcher = Watcher.SCHEDULER,
     pod_owners: bool = False,
     registry: Registry = BUILT_IN,
@@ -164,10 +156,12 @@ def watched_kinds(
         Configuration: lambda: ConfigurationReader(registry, warn),
         TopologyDiscovery: lambda: DiscoveryReader(warn),
         DeviceReport: ReportReader,
-        Queue: lambda: QueueReader({} if queues is None else queues),
-        HyperNode: lambda: HyperNodeReader({} if hyper_nodes is None else hyper_nodes),
-        VcJob: lambda: JobReader(classes, templates),
-        PodGroup: lambda: GroupReader(groups) if written is None else ReasonGroupReader(groups, written),
+        Queue: lambda: QueueReader(observed.queues),
+        HyperNode: lambda: HyperNodeReader(observed.hyper_nodes),
+        VcJob: lambda: JobReader(classes, observed.templates),
+        PodGroup: lambda: (
+            GroupReader(observed.groups) if written is None else ReasonGroupReader(observed.groups, written)
+        ),
         Pod: lambda: PodReader(classes) if written is None else ReasonPodReader(classes, written),
     }
     result: list[tuple[WatchTarget, Reader]] = []
@@ -180,7 +174,7 @@ def watched_kinds(
             watches = (Watch("discovery", discovery[0], object=discovery[1]),)
         if kind.value is Configuration and configuration is not None:
             watches = (Watch("configuration", configuration[0], object=configuration[1]),)
-        plain: Callable[[], Reader] = partial(PlainReader, kind, classes, conditions)
+        plain: Callable[[], Reader] = partial(PlainReader, kind, classes, observed.conditions)
         if kind.read_data is not None:
             plain = partial(DataReader, kind)
         result += [(WatchTarget.of(kind, watch), special.get(kind.value, plain)()) for watch in watches]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -273,6 +274,17 @@ class GroupStatus(PhaseStatusWire):
     conditions: list[ConditionWire] | None = None
 
 
+class StatusReader(ObjectReader[Wire]):
+    """Also stores what is needed of each object besides its value, such as to write its status."""
+
+    def __init__(self, shape: type[Wire], observed: dict[str, Any]) -> None:
+        super().__init__(shape)
+        self._observed = observed
+
+    def forget(self, key: str) -> None:
+        self._observed.pop(key, None)
+
+
 @dataclass(frozen=True, slots=True)
 class ObservedGroup:
     """What is known of a PodGroup for its status and events; the core does not need it."""
@@ -286,12 +298,11 @@ class WatchedGroup(PodGroupWire):
     status: GroupStatus | None = None
 
 
-class GroupReader(ObjectReader[WatchedGroup]):
+class GroupReader(StatusReader[WatchedGroup]):
     """Also stores the status of each group, so that an equal one is not written again."""
 
     def __init__(self, observed: dict[str, ObservedGroup]) -> None:
-        super().__init__(WatchedGroup)
-        self._observed = observed
+        super().__init__(WatchedGroup, observed)
 
     def objects(self, wire: WatchedGroup, issues: Findings) -> KeyedObjects | None:
         group = pod_group_from_wire(wire, issues)
@@ -302,9 +313,6 @@ class GroupReader(ObjectReader[WatchedGroup]):
         self._observed[group.key] = ObservedGroup(group.uid, group.owner, wire.status or GroupStatus())
         return ((group.key, group),)
 
-    def forget(self, key: str) -> None:
-        self._observed.pop(key, None)
-
 
 @dataclass(frozen=True, slots=True)
 class ObservedQueue:
@@ -314,12 +322,11 @@ class ObservedQueue:
     pods: int = 0
 
 
-class QueueReader(ObjectReader[QueueWire]):
+class QueueReader(StatusReader[QueueWire]):
     """Also stores the part of the status that is needed to write it."""
 
     def __init__(self, observed: dict[str, ObservedQueue]) -> None:
-        super().__init__(QueueWire)
-        self._observed = observed
+        super().__init__(QueueWire, observed)
 
     def objects(self, wire: QueueWire, issues: Findings) -> KeyedObjects | None:
         queue = queue_from_wire(wire, issues)
@@ -329,9 +336,6 @@ class QueueReader(ObjectReader[QueueWire]):
             self._observed[queue.name] = ObservedQueue(frozenset(listed), pods_in(listed))
             queue.missing = _missing(wire)
         return _single(queue.name, queue, issues)
-
-    def forget(self, key: str) -> None:
-        self._observed.pop(key, None)
 
 
 # -- HyperNodes
@@ -350,12 +354,11 @@ class ObservedHyperNode:
     conditions: tuple[Mapping[str, Any], ...] = ()
 
 
-class HyperNodeReader(ObjectReader[HyperNodeWire]):
+class HyperNodeReader(StatusReader[HyperNodeWire]):
     """Also stores the status, of which only a part is ours."""
 
     def __init__(self, observed: dict[str, ObservedHyperNode]) -> None:
-        super().__init__(HyperNodeWire)
-        self._observed = observed
+        super().__init__(HyperNodeWire, observed)
 
     def objects(self, wire: HyperNodeWire, issues: Findings) -> KeyedObjects | None:
         hyper_node = hyper_node_from_wire(wire, issues)
@@ -369,8 +372,16 @@ class HyperNodeReader(ObjectReader[HyperNodeWire]):
             )
         return _single(hyper_node.name, hyper_node, issues)
 
-    def forget(self, key: str) -> None:
-        self._observed.pop(key, None)
+
+@dataclass(slots=True)
+class Observed:
+    """What is known of objects for their status and events, by their keys; the core does not need it."""
+
+    groups: dict[str, ObservedGroup] = field(default_factory=dict)
+    queues: dict[str, ObservedQueue] = field(default_factory=dict)
+    hyper_nodes: dict[str, ObservedHyperNode] = field(default_factory=dict)
+    conditions: ObservedConditions = field(default_factory=dict)
+    templates: TemplateStore = field(default_factory=TemplateStore)
 
 
 def _missing(wire: QueueWire) -> tuple[str, ...]:

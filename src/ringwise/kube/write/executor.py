@@ -25,7 +25,6 @@ from ringwise.kube.write.ownership import (
     ExistingObject,
     Ownership,
     existing,
-    foreign_message,
     not_yet_deleted,
     owned_by_named_owner,
     ownership,
@@ -55,45 +54,10 @@ from ringwise.manifests.objects.network_topology import (
     sub_group_body,
 )
 from ringwise.manifests.text.quantities import rfc3339, written
+from ringwise.messages import commands as cmd
 from ringwise.messages.accounting import AccountCommand
-from ringwise.messages.commands import (
-    AnnotateGroup,
-    AnnotatePod,
-    AskJob,
-    Bind,
-    BindVolume,
-    Command,
-    CreateGroup,
-    CreateJobResources,
-    CreatePod,
-    DeleteFinished,
-    DeleteGroup,
-    DeleteHyperNode,
-    DeleteJob,
-    DeletePod,
-    Evict,
-    Publish,
-    PutHyperNode,
-    RecordHyperNodeEvent,
-    RecordJobEvent,
-    RecordNodeEvent,
-    RecordQueueEvent,
-    RecordVcJobEvent,
-    RemoveQueueGate,
-    SelectNode,
-    SetAside,
-    SetConditions,
-    SetGroupStatus,
-    SetHyperNodeStatus,
-    SetJobStatus,
-    SetNamespaceLimits,
-    SetPodCondition,
-    SetQueueStatus,
-    SetResetConfig,
-    UpdateQueue,
-)
 from ringwise.messages.event_reasons import EventReason
-from ringwise.messages.events import ClaimFailed, EvictFailed, JobHeldUp
+from ringwise.messages.events import Event, EvictFailed, JobHeldUp
 from ringwise.messages.ordinary_groups import BUILT_ANNOTATIONS, BUILT_LABELS
 from ringwise.state.model import PodGroup, ordinary_group_name
 from ringwise.wellknown import (
@@ -151,7 +115,7 @@ _LOG = Logger()
 _ATTEMPTS = 5
 #: Creations and deletions of pods are left out while so many steps of their job wait: the controller requests
 #: them every few seconds, for as long as the status of the job cannot be written.
-_REPEATED, _MAX_STEPS = (CreatePod, DeletePod), 16
+_REPEATED, _MAX_STEPS = (cmd.CreatePod, cmd.DeletePod), 16
 #: Writes of the record of F1, and the deletions that it has to precede.
 _RESCHEDULING = f"{VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
 
@@ -182,21 +146,19 @@ class Executor:
         status: StatusWriter,
         templates: TemplateStore,
         retrier: Retrier,
-        on_evict_failed: Callable[[EvictFailed], object] = lambda failure: None,
-        on_contained: Callable[[SetAside], object] = lambda command: None,
-        on_held_up: Callable[[JobHeldUp], object] = lambda event: None,
+        report: Callable[[Event], object] = lambda event: None,
+        on_contained: Callable[[cmd.SetAside], object] = lambda command: None,
         config_maps: OwnConfigMaps | None = None,
         namespaces: TerminatingNamespaces | None = None,
         creations: Creations | None = None,
         on_account: Callable[[AccountCommand], object] = lambda command: None,
-        on_claim_failed: Callable[[ClaimFailed], object] = lambda failure: None,
         on_pod_created: Callable[[JobTemplates], object] = lambda job: None,
     ) -> None:
+        """`report` gets what the core has to know about commands that failed."""
         self._creations = creations or Creations()
         #: The phase of each vcjob that was sent last.
         self._phases: dict[str, str] = {}
         self._on_contained = on_contained
-        self._on_held_up = on_held_up
         self._on_account = on_account
         self._on_pod_created = on_pod_created
         self._client = client
@@ -205,34 +167,34 @@ class Executor:
         self._templates = templates
         self._retrier = retrier
         self._config_maps = config_maps or OwnConfigMaps(client)
-        self._on_evict_failed = on_evict_failed
+        self._report = report
         self._job_resources = JobResources(client, templates, retrier, self._report_foreign)
         self._reset_configs = ResetConfigs(client, retrier)
-        self._claims = ClaimWriter(client, retrier, on_claim_failed)
+        self._claims = ClaimWriter(client, retrier, report)
         self._hyper_nodes = HyperNodeWriter(client)
         self._rows = self._table()
         self._ordered_work = OrderedWork(namespaces=namespaces, wait=status.wait_for_precedence)
 
-    def execute(self, commands: Iterable[Command]) -> None:
+    def execute(self, commands: Iterable[cmd.Command]) -> None:
         """Start all commands; called in the event loop."""
-        binds: list[Bind] = []
-        rest: list[Command] = []
-        faulty: list[DeletePod] = []
-        resets: list[SetResetConfig] = []
-        making_room: dict[str, list[Evict]] = {}
+        binds: list[cmd.Bind] = []
+        rest: list[cmd.Command] = []
+        faulty: list[cmd.DeletePod] = []
+        resets: list[cmd.SetResetConfig] = []
+        making_room: dict[str, list[cmd.Evict]] = {}
         for command in commands:
             match command:
-                case Bind():
+                case cmd.Bind():
                     binds.append(command)
-                case DeletePod() if command.fault:
+                case cmd.DeletePod() if command.fault:
                     faulty.append(command)
-                case SetResetConfig():
+                case cmd.SetResetConfig():
                     resets.append(command)
-                case Evict() if command.by:
+                case cmd.Evict() if command.by:
                     making_room.setdefault(command.by, []).append(command)
-                case CreateGroup() if _is_of_lone_pod(command.group):
+                case cmd.CreateGroup() if _is_of_lone_pod(command.group):
                     self._update(f"create PodGroup {command.group.key}", self._create_group, command.group)
-                case AnnotatePod() if command.annotations.get(GROUP_NAME) == ordinary_group_name(command.uid):
+                case cmd.AnnotatePod(uid) if command.annotations.get(GROUP_NAME) == ordinary_group_name(uid):
                     self._update(f"PodGroup of {command.uid}", self._patch_annotations, command)
                 case _ if (row := self._rows[type(command)]).step == _AT_ONCE:
                     row.execute(command)
@@ -253,8 +215,8 @@ class Executor:
             # F1: the next leader must know what is deleted, so the record of it is written first.
             self._ordered_work.add(_RESCHEDULING, [partial(self._start_deletions, faulty)])
 
-    async def _start_deletions(self, commands: Sequence[DeletePod]) -> None:
-        groups: dict[str, list[DeletePod]] = {}
+    async def _start_deletions(self, commands: Sequence[cmd.DeletePod]) -> None:
+        groups: dict[str, list[cmd.DeletePod]] = {}
         for command in commands:
             if command.together:
                 groups.setdefault(command.together, []).append(command)
@@ -263,7 +225,7 @@ class Executor:
         for key, group in groups.items():
             self._ordered_work.add(f"evict job {key}", [partial(self._evict_together, group)])
 
-    async def _evict_together(self, commands: Sequence[DeletePod]) -> None:
+    async def _evict_together(self, commands: Sequence[cmd.DeletePod]) -> None:
         """F4: all of them, or none."""
         labels = [one.labels for one in commands]
         why = joined(
@@ -271,11 +233,11 @@ class Executor:
         )
         for command in commands:
             if why:
-                self._on_evict_failed(EvictFailed(command.uid, why))
+                self._report(EvictFailed(command.uid, why))
             else:
-                self._ordered_work.add(f"evict {command.uid}", [partial(self._evict_one, command)])
+                self._ordered_work.add(f"evict {command.uid}", [partial(self._evict_faulty, command)])
 
-    async def _make_room(self, commands: Sequence[Evict]) -> None:
+    async def _make_room(self, commands: Sequence[cmd.Evict]) -> None:
         """All that make room for one job, or none of them: a part would be in vain, and might break gangs."""
         problems = [""] * len(commands)
         for namespace in dict.fromkeys(one.namespace for one in commands) if len(commands) > 1 else ():
@@ -288,12 +250,12 @@ class Executor:
         refused = any(problems)
         for command, why in zip(commands, problems, strict=True):
             if refused:
-                self._on_evict_failed(EvictFailed(command.uid, why, in_vain=not why))
+                self._report(EvictFailed(command.uid, why, in_vain=not why))
             else:
                 self._ordered_work.add(f"evict {command.uid}", [partial(self._evict, command)])
 
     async def _problems(
-        self, commands: Sequence[Command], ask: Callable[[], Awaitable[list[str]]]
+        self, commands: Sequence[cmd.Command], ask: Callable[[], Awaitable[list[str]]]
     ) -> list[str]:
         """Of each pod: which disruption budgets do not allow its eviction with the others."""
         try:
@@ -301,18 +263,30 @@ class Executor:
         except GivenUpError as error:
             return [f"disruption budgets cannot be read: {error}"] * len(commands)
 
-    async def _evict_one(self, command: DeletePod) -> None:
-        pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
-        self._status.events.record(
-            pod, EventReason.RESCHEDULED, f"Pod is evicted: {command.why}", warning=True
-        )
+    def _record_pod_event(
+        self, pod: cmd.PodCommand, reason: EventReason, message: str, *, warning: bool = True
+    ) -> None:
+        about = ObjectReference.to(PODS, pod.namespace, pod.pod, pod.uid)
+        self._status.events.record(about, reason, message, warning=warning)
+
+    async def _evict_faulty(self, command: cmd.DeletePod) -> None:
+        self._record_pod_event(command, EventReason.RESCHEDULED, f"Pod is evicted: {command.why}")
+        await self._evict_pod(command)
+
+    async def _evict(self, command: cmd.Evict) -> None:
+        message = f"Pod is evicted, because of {command.why}"
+        self._record_pod_event(command, EventReason.EVICT, message, warning=False)
+        await self._evict_pod(command)
+
+    async def _evict_pod(self, pod: cmd.PodCommand) -> None:
         try:
-            await self._delete(partial(self._client.evict, command.namespace, command.pod, command.uid))
+            await self._delete(partial(self._client.evict, pod.namespace, pod.pod, pod.uid))
         except GivenUpError as error:
-            self._on_evict_failed(EvictFailed(command.uid, str(error)))
+            # The core would not repeat it: to the core the pod is already terminating.
+            self._report(EvictFailed(pod.uid, str(error)))
             raise
 
-    def _in_order(self, commands: list[Command]) -> None:
+    def _in_order(self, commands: list[cmd.Command]) -> None:
         """Commands of the controller come job by job: creations, then the status, then deletions.
 
         The status must be written before pods are deleted because of it, so the commands of one job form
@@ -326,14 +300,14 @@ class Executor:
                 self._ordered_work.add(job, actions)
                 actions = []
             job, step = next_job, next_step
-            if isinstance(command, SetJobStatus):
+            if isinstance(command, cmd.SetJobStatus):
                 self._put_job_status(command)
             elif not isinstance(command, _REPEATED) or self._ordered_work.waiting(job) < _MAX_STEPS:
                 actions.append(partial(self._execute, command))
         if actions:
             self._ordered_work.add(job, actions)
 
-    def _put_job_status(self, command: SetJobStatus) -> None:
+    def _put_job_status(self, command: cmd.SetJobStatus) -> None:
         """A phase is written at once and in its order; other counts of the same phase can wait."""
         repeated = self._phases.get(command.key) == command.phase
         if not repeated:
@@ -347,68 +321,70 @@ class Executor:
         """Write what is not urgent, after the bindings."""
         self._status.updates.put(key, partial(write, what))
 
-    def _table(self) -> dict[type[Command], _Row]:
+    def _table(self) -> dict[type[cmd.Command], _Row]:
         """Return how each command is executed."""
         retry, delete = self._retrier.run, self._delete
         return {
             **{kind: _Row(handler, step=_AT_ONCE) for kind, handler in self._written_at_once().items()},
             # Without a limit of attempts: pods are deleted only after it is written.
-            SetJobStatus: _Row(lambda one: retry(partial(self._set_job_status, one)), _key_of, "status"),
-            CreatePod: _Row(self._create_pod, lambda one: one.job),
-            CreateGroup: _Row(lambda one: self._put_group(one.group), _queue_of_new_group),
-            DeletePod: _Row(self._delete_pod, step="delete"),
-            AnnotatePod: _Row(self._annotate, _queue_of_pod),
+            cmd.SetJobStatus: _Row(
+                lambda one: retry(partial(self._set_job_status, one)), lambda one: one.key, "status"
+            ),
+            cmd.CreatePod: _Row(self._create_pod, lambda one: one.job),
+            cmd.CreateGroup: _Row(lambda one: self._put_group(one.group), _queue_of_new_group),
+            cmd.DeletePod: _Row(self._delete_pod, step="delete"),
+            cmd.AnnotatePod: _Row(self._annotate, _queue_of_pod),
             # Without a limit of attempts: the pod waits for it, and it is requested once.
-            RemoveQueueGate: _Row(lambda one: retry(partial(self._remove_gate, one)), _queue_of_pod),
-            DeleteGroup: _Row(
+            cmd.RemoveQueueGate: _Row(lambda one: retry(partial(self._remove_gate, one)), _queue_of_pod),
+            cmd.DeleteGroup: _Row(
                 lambda one: delete(partial(self._delete_group, one.key)), _queue_of_old_group, "delete"
             ),
-            DeleteJob: _Row(lambda one: self._delete_job(one.key), _key_of, "delete"),
-            AskJob: _Row(lambda one: delete(partial(self._ask_job, one)), lambda one: f"ask {one.key}"),
-            UpdateQueue: _Row(self._update_queue, lambda one: f"queue {one.name}"),
-            PutHyperNode: _Row(
+            cmd.DeleteJob: _Row(lambda one: self._delete_job(one.key), lambda one: one.key, "delete"),
+            cmd.AskJob: _Row(lambda one: delete(partial(self._ask_job, one)), lambda one: f"ask {one.key}"),
+            cmd.UpdateQueue: _Row(self._update_queue, lambda one: f"queue {one.name}"),
+            cmd.PutHyperNode: _Row(
                 lambda one: delete(partial(self._hyper_nodes.put, one.hyper_node)),
                 lambda one: f"HyperNode {one.hyper_node.name}",
             ),
-            DeleteHyperNode: _Row(
+            cmd.DeleteHyperNode: _Row(
                 lambda one: delete(partial(self._hyper_nodes.delete, one.name)),
                 lambda one: f"HyperNode {one.name}",
             ),
-            Evict: _Row(self._evict, _queue_of_pod),
-            Publish: _Row(self._publish, _queue_of_config_map),
-            SelectNode: _Row(self._claims.select_node, _queue_of_claim),
-            BindVolume: _Row(self._claims.bind_volume, _queue_of_claim),
+            cmd.Evict: _Row(self._evict, _queue_of_pod),
+            cmd.Publish: _Row(self._publish, _queue_of_config_map),
+            cmd.SelectNode: _Row(self._claims.select_node, _queue_of_claim),
+            cmd.BindVolume: _Row(self._claims.bind_volume, _queue_of_claim),
         }
 
-    def _written_at_once(self) -> dict[type[Command], Callable[[Any], object]]:
+    def _written_at_once(self) -> dict[type[cmd.Command], Callable[[Any], object]]:
         status = self._status
 
-        def annotate(command: AnnotateGroup) -> None:
+        def annotate(command: cmd.AnnotateGroup) -> None:
             self._update(f"annotations of PodGroup {command.key}", self._annotate_group, command)
 
         return {
-            SetGroupStatus: status.group,
-            AnnotateGroup: annotate,
-            SetPodCondition: status.pod,
-            RecordJobEvent: status.job,
-            SetQueueStatus: status.queues.put,
-            SetHyperNodeStatus: status.hyper_node,
-            SetConditions: status.custom_resource,
-            SetNamespaceLimits: status.namespace,
-            DeleteFinished: status.delete_finished,
-            SetAside: self._on_contained,
-            RecordVcJobEvent: self._record_job_event,
-            RecordQueueEvent: self._record_queue_event,
-            RecordHyperNodeEvent: self._record_hyper_node_event,
-            RecordNodeEvent: self._record_node_event,
-            CreateJobResources: self._job_resources.want,
+            cmd.SetGroupStatus: status.group,
+            cmd.AnnotateGroup: annotate,
+            cmd.SetPodCondition: status.pod,
+            cmd.RecordJobEvent: status.job,
+            cmd.SetQueueStatus: status.queues.put,
+            cmd.SetHyperNodeStatus: status.hyper_node,
+            cmd.SetConditions: status.custom_resource,
+            cmd.SetNamespaceLimits: status.namespace,
+            cmd.DeleteFinished: status.delete_finished,
+            cmd.SetAside: self._on_contained,
+            cmd.RecordVcJobEvent: self._record_job_event,
+            cmd.RecordQueueEvent: self._record_queue_event,
+            cmd.RecordHyperNodeEvent: self._record_node_event,
+            cmd.RecordNodeEvent: self._record_node_event,
+            cmd.CreateJobResources: self._job_resources.want,
             **dict.fromkeys(get_args(AccountCommand), self._on_account),
         }
 
-    async def _execute(self, command: Command) -> None:
+    async def _execute(self, command: cmd.Command) -> None:
         await self._rows[type(command)].execute(command)
 
-    async def _ask_job(self, command: AskJob) -> None:
+    async def _ask_job(self, command: cmd.AskJob) -> None:
         """Its name is the same each time: one that was not handled yet is not made twice."""
         namespace, _, job = command.key.partition("/")
         name = f"{job[:200]}-{command.action.lower()}-{command.uid[:8] or 'any'}"
@@ -417,19 +393,18 @@ class Executor:
 
     # -- queues ----------------------------------------------------------------------------
 
-    async def _update_queue(self, command: UpdateQueue) -> None:
+    async def _update_queue(self, command: cmd.UpdateQueue) -> None:
         try:
             await self._delete(partial(self._write_queue, command))
         except GivenUpError as error:
             # The Command that asked for it is deleted: without this nothing would tell the user.
             wanted = f"The state {command.state}" if command.state else "The queue"
             message = f"{wanted} could not be written and is tried again: {error}"
-            self._record_queue_event(
-                RecordQueueEvent(command.name, EventReason.QUEUE_ERROR, message, command.uid, warning=True)
-            )
+            about = ObjectReference.to(QUEUES, "", command.name, command.uid)
+            self._status.events.record(about, EventReason.QUEUE_ERROR, message, warning=True)
             raise
 
-    async def _write_queue(self, command: UpdateQueue) -> None:
+    async def _write_queue(self, command: cmd.UpdateQueue) -> None:
         """The mark first: a queue that is closed without it would not be opened with the queue above."""
         body: dict[str, Any] = {}
         if command.closed_by_parent is not None:
@@ -442,7 +417,7 @@ class Executor:
         if command.state:
             await self._status.write_status(QUEUES, "", command.name, {"state": command.state})
 
-    def _record_queue_event(self, command: RecordQueueEvent) -> None:
+    def _record_queue_event(self, command: cmd.RecordQueueEvent) -> None:
         about = ObjectReference.to(QUEUES, "", command.name, command.uid)
         if (refused := command.refused) is not None:
             about = ObjectReference.to(JOB_COMMANDS, refused.namespace, refused.command, refused.uid)
@@ -450,106 +425,83 @@ class Executor:
             _LOG.warning("Command rejected", command=origin, queue=refused.name, action=refused.action)
         self._status.events.record(about, command.reason, command.message, warning=command.warning)
 
-    def _record_hyper_node_event(self, command: RecordHyperNodeEvent) -> None:
-        _LOG.warning("HyperNodes", object=command.name, why=command.message)
-        about = ObjectReference.to(HYPER_NODES, "", command.name)
-        self._status.events.record(about, command.reason, command.message, warning=command.warning)
-
-    def _record_node_event(self, command: RecordNodeEvent) -> None:
-        _LOG.warning("node", object=command.name, why=command.message)
+    def _record_node_event(self, command: cmd.RecordNodeEvent | cmd.RecordHyperNodeEvent) -> None:
+        is_node = isinstance(command, cmd.RecordNodeEvent)
+        _LOG.warning("node" if is_node else "HyperNodes", object=command.name, why=command.message)
         # Events of nodes have the name as the UID: `kubectl describe node` looks for it.
-        about = ObjectReference.to(NODES, "", command.name, command.name)
+        uid = command.name if is_node else ""
+        about = ObjectReference.to(NODES if is_node else HYPER_NODES, "", command.name, uid)
         self._status.events.record(about, command.reason, command.message, warning=command.warning)
 
     # -- pods ------------------------------------------------------------------------------
 
-    async def _create_pod(self, command: CreatePod) -> None:
-        with self._creations:
-            await self._create_rendered(command)
-
-    async def _create_rendered(self, command: CreatePod) -> None:
+    async def _create_pod(self, command: cmd.CreatePod) -> None:
         templates = self._templates.get(command.job)
         if templates is None:
             # The job was deleted meanwhile; its pod would be an orphan.
             return
-        pod = command.pod
+        what = ""
         try:
-            await self._job_resources.ensure(command.job, pod.namespace, _ATTEMPTS)
+            with self._creations:
+                await self._job_resources.ensure(command.job, command.pod.namespace, _ATTEMPTS)
+                what = f"pod {command.pod.name}: "
+                create = partial(self._send_rendered, command, templates)
+                if await self._retrier.run(create, _ATTEMPTS) is not None:
+                    self._on_pod_created(templates)
         except GivenUpError as error:
-            self._hold_up(command.job, templates, str(error))
-            raise
-        try:
-            create = partial(self._send_rendered, command, templates)
-            if await self._retrier.run(create, _ATTEMPTS) is not None:
-                self._on_pod_created(templates)
-        except GivenUpError as error:
-            self._hold_up(command.job, templates, f"pod {pod.name}: {error}")
+            self._hold_up(command.job, templates, f"{what}{error}")
             raise
 
     def _hold_up(self, key: str, templates: JobTemplates, why: str) -> None:
         """Report that an object of the job could not be written; the controller requests it again."""
-        self._on_held_up(JobHeldUp(key, templates.uid, cut_text(why)))
+        self._report(JobHeldUp(key, templates.uid, cut_text(why)))
         job = ObjectReference.to(VCJOBS, key.partition("/")[0], templates.name, templates.uid)
         self._status.events.record(job, EventReason.FAILED_CREATE, why, warning=True)
 
-    async def _send_rendered(self, command: CreatePod, templates: JobTemplates) -> bytes | None:
+    async def _send_rendered(self, command: cmd.CreatePod, templates: JobTemplates) -> bytes | None:
         """Rendered when it is sent: many pods of a large job can wait for it."""
-        rendered = _rendered(command, templates)
+        try:
+            rendered = render(command, templates)
+        except (AttributeError, TypeError) as problem:
+            # The API server does not validate the templates of vcjobs.
+            task = command.pod.task
+            raise GivenUpError(f"the template of task {task} cannot be used: {problem}") from None
         return await self._client.create_if_missing(PODS, command.pod.namespace, rendered)
 
-    async def _delete_pod(self, command: DeletePod) -> None:
-        delete = partial(
-            self._client.delete,
-            PODS,
-            command.namespace,
-            command.pod,
-            uid=command.uid,
-            grace=command.grace,
-        )
+    async def _delete_pod(self, command: cmd.DeletePod) -> None:
+        target = PODS, command.namespace, command.pod
+        delete = partial(self._client.delete, *target, uid=command.uid, grace=command.grace)
         if not command.fault:
             await self._delete(delete)
             return
-        pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
         how = " by force" if command.grace == 0 else ""
-        self._status.events.record(
-            pod, EventReason.RESCHEDULED, f"Pod is deleted{how}: {command.why}", warning=True
-        )
+        self._record_pod_event(command, EventReason.RESCHEDULED, f"Pod is deleted{how}: {command.why}")
         try:
             await self._delete(delete)
         except GivenUpError:
-            self._on_evict_failed(EvictFailed(command.uid))
+            self._report(EvictFailed(command.uid))
             raise
 
-    async def _annotate(self, command: AnnotatePod) -> None:
+    async def _annotate(self, command: cmd.AnnotatePod) -> None:
         try:
             await self._delete(partial(self._patch_annotations, command))
         except GivenUpError:
             if not {POD_STATUS, RESTART_REFUSED}.isdisjoint((*command.annotations, *command.remove)):
                 # The core repeats it, as a deletion.
-                self._on_evict_failed(EvictFailed(command.uid))
+                self._report(EvictFailed(command.uid))
             raise
 
-    async def _patch_annotations(self, command: AnnotatePod) -> None:
+    async def _patch_annotations(self, command: cmd.AnnotatePod) -> None:
         """With the uid: the API server refuses it for a pod that was recreated meanwhile."""
         why = {name: cut_text(text) for name, text in command.annotations.items() if name == RESTART_REFUSED}
         annotations = {**dict.fromkeys(command.remove), **command.annotations, **why}
         body = {"metadata": {"uid": command.uid, "annotations": annotations}}
         await self._client.patch(PODS, command.namespace, command.pod, body)
 
-    async def _remove_gate(self, command: RemoveQueueGate) -> None:
+    async def _remove_gate(self, command: cmd.RemoveQueueGate) -> None:
         gate = {"$patch": "delete", "name": QUEUE_GATE}
         body = {"metadata": {"uid": command.uid}, "spec": {"schedulingGates": [gate]}}
         await self._client.patch(PODS, command.namespace, command.pod, body, content_type=STRATEGIC_PATCH)
-
-    async def _evict(self, command: Evict) -> None:
-        pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
-        self._status.events.record(pod, EventReason.EVICT, f"Pod is evicted, because of {command.why}")
-        try:
-            await self._delete(partial(self._client.evict, command.namespace, command.pod, command.uid))
-        except GivenUpError as error:
-            # The core would not repeat it: to the core the pod is already terminating.
-            self._on_evict_failed(EvictFailed(command.uid, str(error)))
-            raise
 
     async def _delete(self, action: Action) -> None:
         """An object that is gone, or was replaced by another of the same name, needs no deletion."""
@@ -561,7 +513,7 @@ class Executor:
 
     # -- jobs and groups ---------------------------------------------------------------------
 
-    async def _annotate_group(self, command: AnnotateGroup) -> None:
+    async def _annotate_group(self, command: cmd.AnnotateGroup) -> None:
         namespace, _, name = command.key.partition("/")
         body = {"metadata": {"annotations": dict(command.annotations)}}
         with IgnoredStatus(404):
@@ -577,7 +529,7 @@ class Executor:
                 job = ObjectReference.to(VCJOBS, group.namespace, templates.name, templates.uid)
                 message = f"PodGroup {group.name}: {error}"
                 self._status.events.record(job, EventReason.POD_GROUP_ERROR, message, warning=True)
-                self._on_held_up(JobHeldUp(f"{group.namespace}/{owner.name}", owner.uid, cut_text(message)))
+                self._report(JobHeldUp(f"{group.namespace}/{owner.name}", owner.uid, cut_text(message)))
             raise
 
     async def _create_group(self, group: PodGroup) -> None:
@@ -605,10 +557,9 @@ class Executor:
         if relation is Ownership.EARLIER_JOB:
             raise not_yet_deleted(POD_GROUPS.kind, group.name)
         if relation is Ownership.FOREIGN:
-            templates = self._templates.get(f"{group.namespace}/{owner.name}") if owner is not None else None
-            if templates is not None:
-                message = foreign_message(POD_GROUPS.kind, group.name)
-                self._report_foreign(templates, group.namespace, message)
+            if owner is not None:
+                job = f"{group.namespace}/{owner.name}"
+                self._job_resources.report_foreign(job, group.namespace, POD_GROUPS, group.name)
             return
         await self._patch_group(group, current, spec, {})
 
@@ -631,7 +582,7 @@ class Executor:
         job = ObjectReference.to(VCJOBS, namespace, templates.name, templates.uid)
         self._status.events.record_once(job, EventReason.FOREIGN_OBJECT, message)
 
-    def _record_job_event(self, command: RecordVcJobEvent) -> None:
+    def _record_job_event(self, command: cmd.RecordVcJobEvent) -> None:
         templates = self._templates.get(command.key)
         if templates is not None:
             namespace, _, name = command.key.partition("/")
@@ -639,7 +590,7 @@ class Executor:
             key = f"{command.reason} {command.key} {command.message}"
             self._status.events.record(job, command.reason, command.message, key=key, warning=command.warning)
 
-    async def _set_job_status(self, command: SetJobStatus) -> None:
+    async def _set_job_status(self, command: cmd.SetJobStatus) -> None:
         namespace, _, name = command.key.partition("/")
         # A job that is gone: its pods are deleted with it.
         with IgnoredStatus(404):
@@ -653,7 +604,7 @@ class Executor:
             partial(self._client.delete, VCJOBS, namespace, name, uid=uid, propagation="Foreground")
         )
 
-    async def _publish(self, command: Publish) -> None:
+    async def _publish(self, command: cmd.Publish) -> None:
         job = _job_of_config_map(command)
         if not job:
             write = partial(self._config_maps.write, command.namespace, command.name, command.data)
@@ -681,22 +632,14 @@ class Executor:
         await asyncio.gather(self._binder.stop(), self._ordered_work.stop(), self._status.stop())
 
 
-def _rendered(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
-    try:
-        return render(command, templates)
-    except (AttributeError, TypeError) as problem:
-        # The API server does not validate the templates of vcjobs.
-        raise GivenUpError(f"the template of task {command.pod.task} cannot be used: {problem}") from None
-
-
-def _queue_of_config_map(command: Publish) -> str:
+def _queue_of_config_map(command: cmd.Publish) -> str:
     if command.name in RECORD_CONFIG_MAPS:
         # Deletions come after all objects of the record.
         return _RESCHEDULING
     return _job_of_config_map(command) or f"{command.namespace}/{command.name}"
 
 
-def _job_of_config_map(command: Publish) -> str:
+def _job_of_config_map(command: cmd.Publish) -> str:
     """Key of the vcjob whose host lists it contains; empty for a ConfigMap of the scheduler itself."""
     job = command.name.removesuffix(HOST_LISTS_SUFFIX)
     return f"{command.namespace}/{job}" if job != command.name else ""
@@ -722,26 +665,22 @@ class _Row(NamedTuple):
     step: str = "create"
 
 
-def _key_of(command: SetJobStatus | DeleteJob) -> str:
-    return command.key
-
-
-def _queue_of_pod(command: Evict | AnnotatePod | RemoveQueueGate) -> str:
+def _queue_of_pod(command: cmd.Evict | cmd.AnnotatePod | cmd.RemoveQueueGate) -> str:
     return f"evict {command.uid}"
 
 
-def _queue_of_claim(command: SelectNode | BindVolume) -> str:
+def _queue_of_claim(command: cmd.SelectNode | cmd.BindVolume) -> str:
     return f"claim {command.namespace}/{command.claim}"
 
 
-def _queue_of_new_group(command: CreateGroup) -> str:
+def _queue_of_new_group(command: cmd.CreateGroup) -> str:
     group = command.group
     if group.ordinary:
         return f"group {group.key}"
     return "" if group.owner is None else f"{group.namespace}/{group.owner.name}"
 
 
-def _queue_of_old_group(command: DeleteGroup) -> str:
+def _queue_of_old_group(command: cmd.DeleteGroup) -> str:
     is_ordinary = command.key.partition("/")[2].startswith(ORDINARY_GROUP_PREFIX)
     return f"group {command.key}" if is_ordinary else ""
 
@@ -756,7 +695,7 @@ _COUNTS = {
 }
 
 
-def job_status(command: SetJobStatus) -> dict[str, Any]:
+def job_status(command: cmd.SetJobStatus) -> dict[str, Any]:
     state = {
         "phase": command.phase,
         "reason": command.reason,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ringwise.kube.watch.readers import ObservedConditions, ObservedGroup, ObservedHyperNode, ObservedQueue
+from ringwise.kube.watch.readers import Observed, ObservedGroup, ObservedHyperNode
 from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.queue_status import QueueStatusWriter
@@ -27,16 +27,7 @@ from ringwise.kubeclient.resources import HYPER_NODES, NAMESPACES, POD_GROUPS, P
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.kinds import READABLE
 from ringwise.manifests.text.quantities import rfc3339
-from ringwise.messages.commands import (
-    Bind,
-    DeleteFinished,
-    RecordJobEvent,
-    SetConditions,
-    SetGroupStatus,
-    SetHyperNodeStatus,
-    SetNamespaceLimits,
-    SetPodCondition,
-)
+from ringwise.messages import commands as cmd
 from ringwise.messages.event_reasons import EventReason
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.reasons import BIND_FAILED
@@ -62,22 +53,16 @@ class StatusWriter:
         self,
         client: Client,
         fence: Fence,
-        groups: Mapping[str, ObservedGroup],
+        observed: Observed,
         *,
         clock: Clock,
-        queues: Mapping[str, ObservedQueue] | None = None,
-        hyper_nodes: Mapping[str, ObservedHyperNode] | None = None,
-        conditions: ObservedConditions | None = None,
         precedence: Precedence | None = None,
         observer: Metrics | None = None,
         rng: random.Random | None = None,
         namespaces: TerminatingNamespaces | None = None,
     ) -> None:
         client = self._client = client.gated(fence)
-        self._groups = groups
-        self._hyper_nodes = {} if hyper_nodes is None else hyper_nodes
-        #: Of custom resources, as they are in the API.
-        self._observed: ObservedConditions = {} if conditions is None else conditions
+        self._observed = observed
         self._clock = clock
         observer = observer or Metrics()
         retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
@@ -99,25 +84,25 @@ class StatusWriter:
             precedence=precedence,
             namespaces=namespaces,
         )
-        self.queues = QueueStatusWriter(client, self.updates, {} if queues is None else queues, clock)
+        self.queues = QueueStatusWriter(client, self.updates, observed.queues, clock)
         #: Groups whose status was written in this term, and what was.
-        self._written: dict[str, SetGroupStatus] = {}
+        self._written: dict[str, cmd.SetGroupStatus] = {}
         #: Kinds whose CRD has no status subresource; their status is a part of the object.
         self._without_subresource: set[str] = set()
 
     # -- commands -------------------------------------------------------------------------
 
-    def group(self, command: SetGroupStatus) -> None:
+    def group(self, command: cmd.SetGroupStatus) -> None:
         namespace, _, name = command.key.partition("/")
-        observed = self._groups.get(command.key)
+        observed = self._observed.groups.get(command.key)
         if observed is not None and command.key not in self._written and _is_written(observed, command):
             # An earlier leader wrote it. From then on every command is written: an older one may be under
             # way.
             return
         before = self._written.get(command.key)
         self._written[command.key] = command
-        if len(self._written) > 2 * len(self._groups) + 1000:
-            self._written = {key: one for key, one in self._written.items() if key in self._groups}
+        if len(self._written) > 2 * len(self._observed.groups) + 1000:
+            self._written = {key: one for key, one in self._written.items() if key in self._observed.groups}
         status = _group_status(command, self._clock.now())
         shown = observed.status.phase if observed is not None else ""
         self.updates.put(
@@ -139,14 +124,14 @@ class StatusWriter:
                 message = f"PodGroup {namespace}:{owner.name} unschedulable, reason: {text}"
                 self.events.record(job, EventReason.POD_GROUP_PENDING, message, warning=True)
 
-    def pod(self, command: SetPodCondition) -> None:
+    def pod(self, command: cmd.SetPodCondition) -> None:
         """A large gang gets a command with every pod that comes, so only what is written is formatted."""
         self._overtaken.discard(command.uid)
         self.conditions.put(command.uid, partial(self._write_reason, command, self._clock.now()))
         # Under the pod's uid: the event of its binding replaces this one.
         self.events.unschedulable(command)
 
-    async def _write_reason(self, command: SetPodCondition, now: int) -> None:
+    async def _write_reason(self, command: cmd.SetPodCondition, now: int) -> None:
         text = reason_message(command.reason, command.namespace)
         failed = command.reason.code == BIND_FAILED.code
         condition = {
@@ -159,17 +144,17 @@ class StatusWriter:
             more["nominatedNodeName"] = command.nominated or None
         await self._write_condition(command.namespace, command.pod, command.uid, condition, now, more)
 
-    def job(self, command: RecordJobEvent) -> None:
+    def job(self, command: cmd.RecordJobEvent) -> None:
         """An event on the PodGroup, or on the pod of a job without one."""
         namespace, _, name = command.key.partition("/")
-        observed = self._groups.get(command.key)
+        observed = self._observed.groups.get(command.key)
         uid = command.pod or (observed.uid if observed is not None else "")
         regarding = ObjectReference.to(PODS if command.pod else POD_GROUPS, namespace, name, uid)
         self.events.record(regarding, command.reason, command.message, warning=command.warning)
 
-    def hyper_node(self, command: SetHyperNodeStatus) -> None:
+    def hyper_node(self, command: cmd.SetHyperNodeStatus) -> None:
         """A good one gets no event."""
-        observed = self._hyper_nodes.get(command.name)
+        observed = self._observed.hyper_nodes.get(command.name)
         if observed is None:
             return
         if hyper_node_status(command, observed, ""):
@@ -179,27 +164,27 @@ class StatusWriter:
             about = ObjectReference.to(HYPER_NODES, "", command.name, observed.uid)
             self.events.record_once(about, EventReason.INVALID_HYPER_NODE, command.message)
 
-    async def _write_hyper_node(self, command: SetHyperNodeStatus, now: int) -> None:
-        observed = self._hyper_nodes.get(command.name)
+    async def _write_hyper_node(self, command: cmd.SetHyperNodeStatus, now: int) -> None:
+        observed = self._observed.hyper_nodes.get(command.name)
         # As it is now: it may be gone, or others may have written.
         status = {} if observed is None else hyper_node_status(command, observed, rfc3339(now))
         if status:
             await self._client.patch(HYPER_NODES, "", command.name, {"status": status}, subresource="status")
 
-    def custom_resource(self, command: SetConditions) -> None:
-        if merged_conditions(command, self._observed.get((command.kind, command.name)), ""):
+    def custom_resource(self, command: cmd.SetConditions) -> None:
+        if merged_conditions(command, self._observed.conditions.get((command.kind, command.name)), ""):
             key = f"{command.kind} {command.name}"
             self.updates.put(key, partial(self._write_custom_resource, command, self._clock.now()))
 
-    async def _write_custom_resource(self, command: SetConditions, now: int) -> None:
-        observed = self._observed.get((command.kind, command.name))
+    async def _write_custom_resource(self, command: cmd.SetConditions, now: int) -> None:
+        observed = self._observed.conditions.get((command.kind, command.name))
         # As it is now: it may be gone, or an earlier leader wrote the same.
         if conditions := merged_conditions(command, observed, rfc3339(now)):
             body = {"status": {"conditions": conditions}}
             resource = Resource(*READABLE[OPERATOR_GROUP, command.kind].resource)
             await self._client.patch(resource, None, command.name, body, subresource="status")
 
-    def namespace(self, command: SetNamespaceLimits) -> None:
+    def namespace(self, command: cmd.SetNamespaceLimits) -> None:
         condition = {
             "type": NAMESPACE_LIMITS,
             "status": "True" if command.limits else "False",
@@ -219,10 +204,10 @@ class StatusWriter:
             ),
         )
 
-    def delete_finished(self, command: DeleteFinished) -> None:
+    def delete_finished(self, command: cmd.DeleteFinished) -> None:
         self.updates.put(f"{command.kind} {command.name} {command.uid}", partial(self._delete, command))
 
-    async def _delete(self, command: DeleteFinished) -> None:
+    async def _delete(self, command: cmd.DeleteFinished) -> None:
         resource = Resource(*READABLE[OPERATOR_GROUP, command.kind].resource)
         await self._client.delete(resource, None, command.name, uid=command.uid)
 
@@ -241,12 +226,12 @@ class StatusWriter:
             PODS, namespace, name, body, subresource="status", content_type=STRATEGIC_PATCH
         )
 
-    def binding(self, binds: Iterable[Bind]) -> None:
+    def binding(self, binds: Iterable[cmd.Bind]) -> None:
         """These pods are about to be bound: an Unschedulable condition that still waits is obsolete."""
         if not self.conditions.is_idle:
             self._overtaken.update(bind.uid for bind in binds if self.conditions.discard(bind.uid))
 
-    def bound(self, bind: Bind) -> None:
+    def bound(self, bind: cmd.Bind) -> None:
         """The API server has set PodScheduled to True with the binding.
 
         An Unschedulable condition that was being written meanwhile may have come after it. The next entry
@@ -305,7 +290,7 @@ async def _run(write: Write) -> None:
     await write()
 
 
-def _condition(command: SetGroupStatus) -> dict[str, str] | None:
+def _condition(command: cmd.SetGroupStatus) -> dict[str, str] | None:
     if command.reason is not None:
         text = reason_message(command.reason, command.key.partition("/")[0])
         if command.start:
@@ -324,7 +309,7 @@ def _condition(command: SetGroupStatus) -> dict[str, str] | None:
     return None
 
 
-def _group_status(command: SetGroupStatus, now: int) -> dict[str, Any]:
+def _group_status(command: cmd.SetGroupStatus, now: int) -> dict[str, Any]:
     status: dict[str, Any] = {
         "phase": command.phase,
         "running": command.running,
@@ -338,7 +323,7 @@ def _group_status(command: SetGroupStatus, now: int) -> dict[str, Any]:
     return status
 
 
-def _is_written(observed: ObservedGroup, command: SetGroupStatus) -> bool:
+def _is_written(observed: ObservedGroup, command: cmd.SetGroupStatus) -> bool:
     """Whether the object has this status already."""
     status = observed.status
     counts = (status.running or 0, status.succeeded or 0, status.failed or 0)
@@ -362,7 +347,9 @@ def _is_written(observed: ObservedGroup, command: SetGroupStatus) -> bool:
     }
 
 
-def hyper_node_status(command: SetHyperNodeStatus, observed: ObservedHyperNode, now: str) -> dict[str, Any]:
+def hyper_node_status(
+    command: cmd.SetHyperNodeStatus, observed: ObservedHyperNode, now: str
+) -> dict[str, Any]:
     """What of the status has to be written. A HyperNode that never had a problem gets no condition.
 
     Volcano's controller writes the number, too. So a number that differs is written when what we know
@@ -389,7 +376,7 @@ def hyper_node_status(command: SetHyperNodeStatus, observed: ObservedHyperNode, 
 
 
 def merged_conditions(
-    command: SetConditions, observed: Sequence[Mapping[str, Any]] | None, now: str
+    command: cmd.SetConditions, observed: Sequence[Mapping[str, Any]] | None, now: str
 ) -> list[dict[str, Any]]:
     """Return the conditions to write; empty if they are as they should be, or the object does not exist."""
     if observed is None:
