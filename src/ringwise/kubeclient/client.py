@@ -210,6 +210,12 @@ class Client:
         self._field_manager = f"ringwise-{component}"
         self._pool = ConnectionPool(access, f"{self._field_manager}/{__version__}", connections)
         self._rate_limit = rate_limit
+        #: Of every request.
+        self._connecting: dict[str, Any] = {
+            "proxy": access.proxy or None,
+            "server_hostname": access.server_name or None,
+            "allow_redirects": False,
+        }
         self._gate: WriteGate | None = None
 
     def gated(self, gate: WriteGate) -> Client:
@@ -277,9 +283,7 @@ class Client:
                     data=body,
                     headers=authorized,
                     timeout=aiohttp.ClientTimeout(total=limit),
-                    proxy=self._access.proxy or None,
-                    server_hostname=self._access.server_name or None,
-                    allow_redirects=False,
+                    **self._connecting,
                 ) as response:
                     answer = await response.read()
                     if response.status < 300:
@@ -537,9 +541,7 @@ class Client:
                 params=parameters,
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=WATCH_SILENCE),
-                proxy=self._access.proxy or None,
-                server_hostname=self._access.server_name or None,
-                allow_redirects=False,
+                **self._connecting,
             ) as response:
                 if response.status >= 300:
                     if response.status == 401:

@@ -136,26 +136,20 @@ class _Context(msgspec.Struct):
     namespace: str | None = None
 
 
-class _NamedCluster(msgspec.Struct):
+class _Named(msgspec.Struct):
+    """An entry of one of the three lists."""
+
     name: str
     cluster: _Cluster | None = None
-
-
-class _NamedUser(msgspec.Struct):
-    name: str
     user: _User | None = None
-
-
-class _NamedContext(msgspec.Struct):
-    name: str
     context: _Context | None = None
 
 
 class _KubeConfig(_Kebab):
     current_context: str | None = None
-    clusters: list[_NamedCluster] | None = None
-    users: list[_NamedUser] | None = None
-    contexts: list[_NamedContext] | None = None
+    clusters: list[_Named] | None = None
+    users: list[_Named] | None = None
+    contexts: list[_Named] | None = None
 
 
 def find_access(
@@ -211,13 +205,11 @@ def read_kubeconfig(paths: list[Path], context: str | None, clock: Clock) -> Acc
             continue
         config = _parsed(path)
         merged.current_context = merged.current_context or config.current_context
-        for cluster in config.clusters or ():
-            origin.setdefault(f"cluster {cluster.name}", path.parent)
-        for user in config.users or ():
-            origin.setdefault(f"user {user.name}", path.parent)
-        merged.clusters = [*(merged.clusters or ()), *(config.clusters or ())]
-        merged.users = [*(merged.users or ()), *(config.users or ())]
-        merged.contexts = [*(merged.contexts or ()), *(config.contexts or ())]
+        for kind in ("clusters", "users", "contexts"):
+            entries: list[_Named] = getattr(config, kind) or []
+            for one in entries:
+                origin.setdefault(f"{kind.removesuffix('s')} {one.name}", path.parent)
+            setattr(merged, kind, [*getattr(merged, kind), *entries])
     return _KubeConfigReader(merged, origin, ", ".join(map(str, paths)), clock).access(context)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ringwise.framework.amounts import lacking, plain
 from ringwise.framework.gangs.ranks import ranks_of
@@ -254,7 +254,7 @@ class JobView:
     def document(self) -> JobFields:
         """The job in `get jobs -o json`, `describe job` and `top`."""
         reason = None if self.reason is None else self.reason.as_json()
-        document: JobFields = {
+        document = {
             **self.row(None if reason is None else lambda _: shortened(reason["message"])),
             "min_available": self.needed,
             "scheduled": self.placed,
@@ -264,17 +264,14 @@ class JobView:
             "board_reason": self.board,
             "requires_change": self.requires_change,
             "faults": [job_fault_fields(one) for one in self.faults],
-            "notes": [] if self.job is None else list(self.job.refused_classes.values()),
-            "would_be_scheduled_on": list(self.would_be_nodes),
-            "reason_from_last_attempt": self.not_tried,
         }
-        if not document["notes"]:
-            del document["notes"]
-        if not document["would_be_scheduled_on"]:
-            del document["would_be_scheduled_on"]
-        if not self.not_tried:
-            del document["reason_from_last_attempt"]
-        return document
+        if self.job is not None and self.job.refused_classes:
+            document["notes"] = list(self.job.refused_classes.values())
+        if self.would_be_nodes:
+            document["would_be_scheduled_on"] = list(self.would_be_nodes)
+        if self.not_tried:
+            document["reason_from_last_attempt"] = True
+        return cast("JobFields", document)
 
 
 def _outcome(state: JobState) -> str:
@@ -807,16 +804,7 @@ def chip_totals(view: SchedulerView, now: int, within: int | None = None) -> dic
     """Resource -> its chips by state; all, or those of these nodes."""
     drained = before_drain_counts(view.cluster, view.settings, now, within)
     return {
-        resource: {
-            "chips": counts["chips"],
-            "used": counts["used"],
-            "faulty": counts["faulty"],
-            "isolated": counts["isolated"],
-            "reserved": counts["reserved"],
-            "unschedulable": counts["unschedulable"],
-            "free": counts["free"],
-            "until_drain": drained.get(resource, 0),
-        }
+        resource: cast("ChipTotals", {**counts, "until_drain": drained.get(resource, 0)})
         for resource, counts in sorted(chip_counts(view.cluster, now, within).items())
         if counts["chips"]
     }

@@ -357,7 +357,7 @@ class DashboardRows:
     def _queue_rows(self) -> list[DashboardQueue]:
         view = self._view
         named = [queue for queue in view.queues.values() if queue.name != ROOT_QUEUE]
-        chips = {resource: counts.chips for resource, counts in self._totals.items()}
+        chips = {resource: counts[0] for resource, counts in self._totals.items()}
         shares = QueueShares(named, chips)
         rows: list[DashboardQueue] = []
         for queue in sorted(named, key=lambda queue: natural_key(queue.name)):

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import cast
 
 from ringwise.framework.job import job_key
-from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import boards_present
-from ringwise.scheduler.node_states import ChipStates, NodeChips, chips_of_node, drain_ahead, node_states
+from ringwise.scheduler.node_states import (
+    CHIP_STATES,
+    ChipStates,
+    NodeChips,
+    chips_of_node,
+    drain_ahead,
+    node_states,
+)
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Node, Pod
 from ringwise.topology.board import Board
@@ -31,45 +38,18 @@ class BoardsChangedError(Exception):
     """A node has a board that the table of boards does not have: everything has to be read again."""
 
 
-@dataclass(slots=True)
-class NodeCounts:
-    """What nodes add to the totals of one resource."""
-
-    chips: int = 0
-    used: int = 0
-    faulty: int = 0
-    isolated: int = 0
-    reserved: int = 0
-    unschedulable: int = 0
-    free: int = 0
-    #: Of the free ones: on nodes that are drained later, for jobs that end before.
-    until_drain: int = 0
-    #: Free chips on nodes with chips in use.
-    beside_used: int = 0
-
-    def add(self, other: NodeCounts, times: int) -> None:
-        self.chips += times * other.chips
-        self.used += times * other.used
-        self.faulty += times * other.faulty
-        self.isolated += times * other.isolated
-        self.reserved += times * other.reserved
-        self.unschedulable += times * other.unschedulable
-        self.free += times * other.free
-        self.until_drain += times * other.until_drain
-        self.beside_used += times * other.beside_used
-
-
-CountsByResource = dict[str, NodeCounts]
+#: What nodes add to the totals of one resource. Of the free chips `until_drain` are on nodes that are drained
+#: later, for jobs that end before; `beside_used` are on nodes with chips in use.
+_COUNTED = ("chips", *CHIP_STATES, "until_drain", "beside_used")
+CountsByResource = dict[str, tuple[int, ...]]
 
 
 def add_counts(sums: CountsByResource, counts: CountsByResource, times: int) -> None:
     """Add in place, or take away; a resource of which no chip is left is removed."""
     for resource, one in counts.items():
-        total = sums.get(resource)
-        if total is None:
-            total = sums[resource] = NodeCounts()
-        total.add(one, times)
-        if not total.chips:
+        before = sums.get(resource, (0,) * len(_COUNTED))
+        sums[resource] = tuple(a + times * b for a, b in zip(before, one, strict=True))
+        if not sums[resource][0]:
             del sums[resource]
 
 
@@ -128,20 +108,11 @@ class NodeRowReader:
         return self._id(job_key(pod) if job is None else job.key)
 
 
-def _counts(masks: ChipStates, *, drained: bool) -> NodeCounts:
+def _counts(masks: ChipStates, *, drained: bool) -> tuple[int, ...]:
     """The chips of one resource of a node. `drained`: later, so that not all jobs get the free ones."""
     free = masks.free.bit_count()
-    return NodeCounts(
-        masks.listed.bit_count(),
-        masks.used.bit_count(),
-        masks.faulty.bit_count(),
-        masks.isolated.bit_count(),
-        masks.reserved.bit_count(),
-        masks.unschedulable.bit_count(),
-        free,
-        free if drained else 0,
-        free if masks.used else 0,
-    )
+    by_state = (count for _, count in masks.counts())
+    return (masks.listed.bit_count(), *by_state, free if drained else 0, free if masks.used else 0)
 
 
 def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
@@ -171,18 +142,11 @@ def totals(counts: CountsByResource, outcomes: Mapping[str, int]) -> DashboardTo
     }
 
 
-def _chips(counts: NodeCounts) -> DashboardChips:
-    return {
-        "chips": counts.chips,
-        "used": counts.used,
-        "faulty": counts.faulty,
-        "isolated": counts.isolated,
-        "reserved": counts.reserved,
-        "unschedulable": counts.unschedulable,
-        "free": counts.free,
-        "until_drain": counts.until_drain,
-        "fragmentation": round(counts.beside_used / counts.free, 4) if counts.free else 0.0,
-    }
+def _chips(counts: tuple[int, ...]) -> DashboardChips:
+    fields: dict[str, float] = dict(zip(_COUNTED, counts, strict=True))
+    beside_used, free = fields.pop("beside_used"), fields["free"]
+    fields["fragmentation"] = round(beside_used / free, 4) if free else 0.0
+    return cast("DashboardChips", fields)
 
 
 class _BoardTable:

@@ -104,16 +104,7 @@ def entry_document(entry: HistoryEntry) -> HistoryEntryFields:
 def timeline_fields(start: int, entries: Iterable[tuple[str, HistoryEntry]]) -> list[DrillEntryFields]:
     """What happened, with the job that it happened to."""
     return [
-        DrillEntryFields(
-            time=time_text(entry.at),
-            nanoseconds=entry.at,
-            after_seconds=seconds(entry.at - start),
-            job=job or None,
-            kind=entry.kind,
-            message=entry.text,
-            duration_seconds=None if entry.took is None else seconds(entry.took),
-            pods=[step_fields(step) for step in entry.pods],
-        )
+        DrillEntryFields.of(entry_document(entry), after_seconds=seconds(entry.at - start), job=job or None)
         for job, entry in entries
     ]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ringwise.durations import SECOND
 from ringwise.framework.amounts import Amount, as_number
 from ringwise.framework.holdings import Scope
@@ -96,15 +98,7 @@ def _run_times(view: SchedulerView, now: int) -> list[RunTimeFields]:
         if end is not None and limit is not None:
             ends[limit.name] = min(end, ends.get(limit.name, end))
     return [
-        RunTimeFields(
-            name=one["name"],
-            namespace=one["namespace"],
-            queue=one["queue"],
-            user=one["user"],
-            max_run_time_seconds=one["max_run_time_seconds"],
-            on_timeout=one["on_timeout"],
-            next_end=ends.get(one["name"]),
-        )
+        msgspec.convert({**one, "next_end": ends.get(one["name"])}, RunTimeFields)
         for one in usage_limit_documents(view)
         if one["max_run_time_seconds"] is not None
     ]

@@ -87,20 +87,15 @@ class Choice:
         self.kind = shown_kind = BY_PLURAL[kind]
         self.listing = listing
         self._requirements = read_selector(listing.selector)
-        if self._requirements and not shown_kind.has_labels:
-            raise ListError(
-                f"-l requires {_kinds(lambda one: one.has_labels)}; it cannot be combined with {kind}"
-            )
-        if listing.queue is not None and not shown_kind.has_queue:
-            raise ListError(
-                f"--queue requires {_kinds(lambda one: one.has_queue)}; it cannot be combined with {kind}"
-            )
-        if listing.affected and kind != "jobs":
-            raise ListError(f"--affected requires jobs; it cannot be combined with {kind}")
-        if listing.user is not None and kind != "jobs":
-            raise ListError(f"--user requires jobs; it cannot be combined with {kind}")
-        if listing.node is not None and kind not in ("chips", "pods"):
-            raise ListError(f"--node requires chips or pods; it cannot be combined with {kind}")
+        for option, wanted, takes, kinds in (
+            ("-l", self._requirements, shown_kind.has_labels, _kinds(lambda one: one.has_labels)),
+            ("--queue", listing.queue is not None, shown_kind.has_queue, _kinds(lambda one: one.has_queue)),
+            ("--affected", listing.affected, kind == "jobs", "jobs"),
+            ("--user", listing.user is not None, kind == "jobs", "jobs"),
+            ("--node", listing.node is not None, kind in ("chips", "pods"), "chips or pods"),
+        ):
+            if wanted and not takes:
+                raise ListError(f"{option} requires {kinds}; it cannot be combined with {kind}")
         self._states = {_word(state) for state in listing.states}
         states = state_words(shown_kind)
         for state in listing.states:

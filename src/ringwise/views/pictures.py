@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ringwise.scheduler.explain.boards_present import board_of_node
-from ringwise.scheduler.node_states import NodeChips, chips_of_node, node_states
+from ringwise.scheduler.node_states import CHIP_STATES, NodeChips, chips_of_node, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
@@ -39,28 +39,18 @@ def chips_fields(
 ) -> ChipsFields:
     """The chips of one resource of a node. `percent`: how much of them shares and vNPUs use."""
     states = chips.states
-    fields: ChipsFields = {
+    marks = "faulty", "pre_separated", "network_faulty", "isolated", "reserved"
+    fields = {
         "resource": chips.resource,
         "board": None if board is None else board.name,
         "rings": ring_rows(states.listed, board),
         "count": states.listed.bit_count(),
-        "used": list(chips_of(states.used)),
-        "faulty": list(chips_of(states.faulty)),
-        "isolated": list(chips_of(states.isolated)),
-        "reserved": list(chips_of(states.reserved)),
-        "unschedulable": list(chips_of(states.unschedulable)),
-        "free": list(chips_of(states.free)),
-        "marks": {
-            "faulty": list(chips_of(chips.faulty)),
-            "pre_separated": list(chips_of(chips.pre_separated)),
-            "network_faulty": list(chips_of(chips.network_faulty)),
-            "isolated": list(chips_of(chips.isolated)),
-            "reserved": list(chips_of(chips.reserved)),
-        },
+        **{name: list(chips_of(getattr(states, name))) for name in CHIP_STATES},
+        "marks": {name: list(chips_of(getattr(chips, name))) for name in marks},
     }
     if percent:
-        fields["used_percent"] = [percent.get(chip, 100) for chip in fields["used"]]
-    return fields
+        fields["used_percent"] = [percent.get(chip, 100) for chip in chips_of(states.used)]
+    return cast("ChipsFields", fields)
 
 
 def node_chips(

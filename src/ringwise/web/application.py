@@ -210,7 +210,7 @@ class DashboardServer:
         return _document(request, await self._hub.remembered())
 
     async def _job(self, request: web.Request) -> web.Response:
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        namespace, name = _job_of(request)
         details = await self._hub.read(lambda rows, view, now: job_document(rows, view, now, namespace, name))
         if details is None:
             raise RequestRefusedError(404, "not-found", f'job "{namespace}/{name}" not found')
@@ -224,12 +224,10 @@ class DashboardServer:
         return _document(request, document)
 
     async def _why(self, request: web.Request) -> web.Response:
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
-        return _document(request, await self._answers.why(_asker(request), namespace, name))
+        return _document(request, await self._answers.why(_asker(request), *_job_of(request)))
 
     async def _history(self, request: web.Request) -> web.Response:
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
-        return _document(request, await self._answers.history(_asker(request), namespace, name))
+        return _document(request, await self._answers.history(_asker(request), *_job_of(request)))
 
     async def _what_if(self, request: web.Request) -> web.Response:
         if self._manifests >= self._max_manifests:
@@ -345,6 +343,11 @@ async def _add_headers(_request: web.Request, response: web.StreamResponse) -> N
 
 def _asker(request: web.Request) -> Asker:
     return Asker(request.headers.get("Authorization", ""), FORWARDED in request.headers)
+
+
+def _job_of(request: web.Request) -> tuple[str, str]:
+    """Namespace and name."""
+    return request.match_info["namespace"], request.match_info["name"]
 
 
 def _accepts_gzip(request: web.Request) -> bool:

@@ -154,10 +154,7 @@ def _operation(endpoint: Endpoint, schema: dict[str, Any], error: dict[str, Any]
     made: dict[str, Any] = {
         "summary": endpoint.title,
         "description": endpoint.text,
-        "parameters": [
-            *_path_parameters(endpoint.path),
-            *_query_parameters(endpoint.query),
-        ],
+        "parameters": list(_parameters(endpoint)),
         "responses": {
             "200": {"description": endpoint.title, "content": {endpoint.content_type: {"schema": schema}}},
             **{
@@ -178,21 +175,12 @@ def _operation(endpoint: Endpoint, schema: dict[str, Any], error: dict[str, Any]
     return made
 
 
-def _path_parameters(path: str) -> Iterable[dict[str, Any]]:
-    for part in path.split("/"):
-        if part.startswith("{"):
-            yield {"name": part.strip("{}"), "in": "path", "required": True, "schema": {"type": "string"}}
-
-
-def _query_parameters(query: Iterable[tuple[str, str]]) -> Iterable[dict[str, Any]]:
-    for name, text in query:
-        yield {
-            "name": name,
-            "in": "query",
-            "required": True,
-            "description": text,
-            "schema": {"type": "string"},
-        }
+def _parameters(endpoint: Endpoint) -> Iterable[dict[str, Any]]:
+    of_path = [(part.strip("{}"), "") for part in endpoint.path.split("/") if part.startswith("{")]
+    for place, parameters in (("path", of_path), ("query", endpoint.query)):
+        for name, text in parameters:
+            described = {"description": text} if text else {}
+            yield {"name": name, "in": place, "required": True, **described, "schema": {"type": "string"}}
 
 
 def api_page() -> str:
