@@ -55,7 +55,7 @@ def test_annotations_of_blocks_that_are_not_numbers_count_as_missing(written: st
     (train,) = view.jobs.values()
     (location,) = explain(view, train, NOW).locations
     assert (location.superpod, location.block) == (None, None)
-    answer = job_answer(view, train, {}, {}, {})
+    answer, _ = job_answer(view, train, {}, {}, {})
     (placed,) = answer.pods
     assert (placed.superpod, placed.logical_superpod, placed.logical_rack) == (None, None, UNSET)
 

@@ -65,4 +65,4 @@ def test_the_page_has_a_picture_for_each_stage() -> None:
 def test_the_page_shows_the_reason_of_a_job_that_waits() -> None:
     reason = placed("fragments-nodes.json", "job.yaml").jobs[0].reason
     assert reason is not None
-    assert "\n".join([reason.message, reason.fixes[0]]) in PAGE
+    assert "\n".join([reason["message"], reason["fixes"][0]]) in PAGE

@@ -392,7 +392,7 @@ def test_version_1_shows_which_switches_are_idle_S8() -> None:
 )
 def test_S8_the_plan_names_the_states_that_are_drawn(pods: int, labels: dict[str, str], after: str) -> None:
     answer = answered([*leaves(4, 4), train(pods, labels)], V1)
-    (job,) = answer.jobs
+    (job,), (drawn,) = answer.jobs, answer.drawn
     used = {pod.switch for pod in job.pods}
     assert {one.state for one in answer.switches or () if one.ip in used} == {after}
-    assert [line.rpartition("; then ")[2] for line in job.plan] == [after] * len(used)
+    assert [line.rpartition("; then ")[2] for line in drawn.plan] == [after] * len(used)

@@ -85,7 +85,8 @@ def place(
     present = reasons_now(view, [job for job in listed if is_waiting(view, job, answers)], now)
     jobs = [job_answer(view, job, answers, candidates, present.of) for job in listed]
     return PlaceAnswer(
-        jobs,
+        [document for document, _ in jobs],
+        [drawn for _, drawn in jobs],
         placed_switches(view),
         view,
         assigned_chips(view, answers.values()),

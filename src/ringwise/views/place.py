@@ -43,28 +43,12 @@ SCHEDULED, PENDING, REJECTED, RUNNING = "scheduled", "pending", "rejected", "run
 
 
 @dataclass(slots=True)
-class JobAnswer:
-    """What would happen to a job."""
-
-    namespace: str
-    name: str
-    job_class: str | None
-    outcome: str
-    reason: Reason | None
-    pods: list[PlacedPodFields]
-    #: How a job that was placed as a whole got its nodes.
-    plan: tuple[str, ...] = ()
-    #: Why a refused job has the board whose rules refuse it.
-    board: str | None = None
-    #: What of its objects is not obeyed, and why; why some of its pods wait.
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
 class PlaceAnswer:
     """The result of one cycle over an input."""
 
-    jobs: list[JobAnswer]
+    jobs: list[PlacedJobFields]
+    #: What a drawing shows of each job besides.
+    drawn: list[PlacedPictureFields]
     switches: list[PlacedSwitchFields] | None
     view: SchedulerView
     #: (node, resource) -> chips that this run gave to pods.
@@ -98,7 +82,8 @@ def job_answer(
     answers: dict[str, Bind],
     candidates: Mapping[str, list[CandidateFields]],
     reasons: Mapping[str, Reason | None],
-) -> JobAnswer:
+) -> tuple[PlacedJobFields, PlacedPictureFields]:
+    """The job, and what a drawing shows of it besides."""
     waits = view.has_pending_pods(job)
     placed = any(uid in answers for uid in job.pods)
     reason = reasons.get(job.key)
@@ -112,16 +97,20 @@ def job_answer(
         first = first_by_rank(job)[0].name
         next(pod for pod in pods if pod.name == first).candidates = candidates[job.key]
     plan = view.history.plans.get(job.key)
-    return JobAnswer(
-        job.namespace,
-        job.name,
-        _switch_class(view, job, outcome),
-        outcome,
-        reason,
-        pods,
-        plan.lines if plan is not None else (),
-        why_this_board(view, job) if outcome == REJECTED else None,
-        (*not_obeyed(view, job), *_rest(view, job, outcome)),
+    document = PlacedJobFields(
+        namespace=job.namespace,
+        name=job.name,
+        job_class=_switch_class(view, job, outcome),
+        state=outcome,
+        reason=None if reason is None else reason.as_json(),
+        pods=pods,
+        notes=[*not_obeyed(view, job), *_rest(view, job, outcome)],
+    )
+    return document, PlacedPictureFields(
+        resource=None if job.policy is None else job.policy.resource,
+        # How a job that was placed as a whole got its nodes.
+        plan=[] if plan is None else list(plan.lines),
+        board_reason=why_this_board(view, job) if outcome == REJECTED else None,
     )
 
 
@@ -227,7 +216,7 @@ def placed_switches(view: SchedulerView) -> list[PlacedSwitchFields] | None:
 def place_document(answer: PlaceAnswer, *, pictures: bool = False) -> PlaceDocument:
     """What `ringwise place -o json` prints; with `pictures`, also what its drawing shows."""
     return PlaceDocument(
-        jobs=[_job_document(job) for job in answer.jobs],
+        jobs=answer.jobs,
         switches=UNSET if answer.switches is None else answer.switches,
         pictures=place_pictures(answer) if pictures else UNSET,
     )
@@ -237,13 +226,10 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
     """What the drawing of a placement shows beside its document."""
     view = answer.view
     policies = {(job.namespace, job.name): job.policy for job in view.jobs.values()}
-    jobs: list[PlacedPictureFields] = []
-    pictures = PlacePicturesFields(nodes=[], switches=None, superpods=None, jobs=jobs, free_before=[])
+    pictures = PlacePicturesFields(nodes=[], switches=None, superpods=None, jobs=answer.drawn, free_before=[])
     seen: set[tuple[str, str]] = set()
     for job in answer.jobs:
         policy = policies.get((job.namespace, job.name))
-        resource = None if policy is None else policy.resource
-        jobs.append(PlacedPictureFields(resource=resource, plan=list(job.plan), board_reason=job.board))
         if policy is None:
             continue
         for pod in first_and_last(job.pods, PLACE_PODS):
@@ -261,18 +247,6 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
     if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):
         pictures.superpods = superpod_documents(view, view.history.now)
     return pictures
-
-
-def _job_document(job: JobAnswer) -> PlacedJobFields:
-    return PlacedJobFields(
-        namespace=job.namespace,
-        name=job.name,
-        job_class=job.job_class,
-        state=job.outcome,
-        reason=None if job.reason is None else job.reason.as_json(),
-        pods=job.pods,
-        notes=list(job.notes),
-    )
 
 
 def job_class(view: SchedulerView, job: Job) -> str | None:

@@ -77,9 +77,9 @@ def _draw(bundle: Bundle, before: PlaceAnswer, after: PlaceAnswer) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(6)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     word = job.job_class or "job"
-    lines.insert(0, f"{job.name}: a {word} job of {counted(job.pods, 'pod')}: {job.outcome}")
+    lines.insert(0, f"{job.name}: a {word} job of {counted(job.pods, 'pod')}: {job.state}")
     if job.reason is not None:
-        lines.append(job.reason.message)
+        lines.append(job.reason["message"])
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
