@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.apps.admission.defaults import fill_job, fill_pod, fill_queue
-from ringwise.apps.admission.namespaces import NamespaceReader
-from ringwise.apps.admission.webhook import filled
+from ringwise.apps.admission.webhook import NamespaceReader, filled
 from ringwise.manifests.objects.jobs import vcjob_from_wire
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings

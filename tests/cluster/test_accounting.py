@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ringwise.kube.run.leader_term import default_queues
 from ringwise.kube.write.accounts import AccountKeeper, ConfigMapAccounts
-from ringwise.kube.write.default_queues import default_queues
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock

@@ -18,7 +18,7 @@ import pytest
 
 from ringwise.apps.admission.serving_certificate import SIGNS_AFTER
 from ringwise.apps.admission.webhook import Options, serve
-from ringwise.kube.write.default_queues import default_queues
+from ringwise.kube.run.leader_term import default_queues
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access

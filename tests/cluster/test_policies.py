@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from ringwise.kube.write.default_queues import default_queues
+from ringwise.kube.run.leader_term import default_queues
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import (

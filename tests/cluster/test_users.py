@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from ringwise.kube.write.default_queues import default_queues
+from ringwise.kube.run.leader_term import default_queues
 from ringwise.wellknown import APPROVED_BY, GROUP_NAME, USER, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import ControlPlane, free_port
 from tests.cluster.cluster import (

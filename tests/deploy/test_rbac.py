@@ -16,12 +16,12 @@ from ringwise.apps.live import read_cluster
 from ringwise.apps.scheduler_health import read_leases
 from ringwise.apps.sources.cluster import read_records
 from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
+from ringwise.kube.run.leader_term import create_default_queues
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.readers import Observed, ObservedHyperNode, ObservedQueue
 from ringwise.kube.write.accounts import ConfigMapAccounts
 from ringwise.kube.write.binder import Binder
-from ringwise.kube.write.default_queues import create_default_queues
 from ringwise.kube.write.executor import Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.own_config_maps import OwnConfigMaps

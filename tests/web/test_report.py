@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.web.accounts import RecentAccounts
+from ringwise.apps.web.kube import RecentAccounts
 from ringwise.kubeclient.client import ApiError, UnreachableError
 from ringwise.manifests.accounts.document import (
     FORMAT,

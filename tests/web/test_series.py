@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringwise.views.documents.dashboard import DashboardChips, DashboardTotals
-from ringwise.web.series import Series
+from ringwise.web.hub import Series
 from tests.builders.values import SECOND
 
 TRAIN, INFER = "huawei.com/Ascend910", "huawei.com/Ascend310P"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Callable, Mapping
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple, Protocol, get_args
 
 import msgspec
 from aiohttp import web
 
 from ringwise.log import Logger
+from ringwise.records import dataclass
 from ringwise.topology.numbers import whole_number
 from ringwise.views.dashboard_details import job_document, node_document
 from ringwise.views.documents.accounting import GroupBy
@@ -22,7 +26,6 @@ from ringwise.web.frames import Frame, GzipStream
 from ringwise.web.guard import SECURITY_HEADERS, Guard, Handler, RequestRefusedError
 from ringwise.web.hub import Hub
 from ringwise.web.openapi import DOCUMENTS, api_page, openapi_document
-from ringwise.web.page_files import INDEX, PageFile, page_files
 
 _LOG = Logger()
 
@@ -388,3 +391,48 @@ def _error_document(status: int, fields: LeadingFields) -> web.Response:
         content_type="application/json",
         headers=headers,
     )
+
+
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".woff2": "font/woff2",
+}
+_OTHER = "application/octet-stream"
+INDEX = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    body: bytes
+    packed: bytes
+    content_type: str
+    etag: str
+
+
+def page_files() -> Mapping[str, PageFile]:
+    """All files of the page, by their path below its folder: read once, served from memory."""
+    return {path: _page_file(path, file.read_bytes()) for path, file in _walk(files(__package__) / "page")}
+
+
+def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
+    if not folder.is_dir():
+        return
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _walk(entry, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name, entry
+
+
+def _page_file(path: str, body: bytes) -> PageFile:
+    suffix = path[path.rfind(".") :] if "." in path else ""
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return PageFile(body, gzip.compress(body, 9, mtime=0), _TYPES.get(suffix, _OTHER), etag)

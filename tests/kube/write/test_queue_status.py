@@ -16,8 +16,7 @@ from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kube.watch.readers import Observed, ObservedQueue, QueueReader
 from ringwise.kube.write.fence import Fence
-from ringwise.kube.write.queue_status import MAX_WRITES_PER_SECOND, queue_status
-from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.status import MAX_WRITES_PER_SECOND, StatusWriter, queue_status
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import SetQueueStatus
 from tests.builders.values import CHIP

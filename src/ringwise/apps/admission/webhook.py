@@ -23,7 +23,6 @@ from aiohttp import web
 
 from ringwise.apps.admission.cost import Cost, cost_of
 from ringwise.apps.admission.defaults import Operation, filled_kinds
-from ringwise.apps.admission.namespaces import NamespaceReader
 from ringwise.apps.admission.queue_reads import QueueLister
 from ringwise.apps.admission.rules import (
     ALLOWED,
@@ -53,7 +52,8 @@ from ringwise.apps.certificate_files import CertificateFiles
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.kube.watch.kinds import WatchTarget, watched_kinds
-from ringwise.kube.watch.readers import Observed
+from ringwise.kube.watch.objects import KeyedObjects
+from ringwise.kube.watch.readers import Observed, StatusReader
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.tenant_text import problem_text
 from ringwise.kubeclient.client import API_ERRORS, Client
@@ -67,8 +67,10 @@ from ringwise.log import Logger
 from ringwise.manifests.kinds import Watcher
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.readable import UNREADABLE, readable
 from ringwise.manifests.text.unknown_fields import manifest_notes
+from ringwise.manifests.text.wire import MetaWire, WireStruct
 from ringwise.messages.events import Event
 from ringwise.metrics.connections import listening_sockets
 from ringwise.metrics.endpoints import parse_address, serving
@@ -81,6 +83,7 @@ from ringwise.wellknown import (
     HYPER_NODES,
     SCHEDULER_NAMES,
     SCHEDULING_GROUP,
+    SCHEDULING_QUEUE_NAME,
     VOLCANO_SYSTEM,
 )
 
@@ -525,6 +528,29 @@ async def serve(
         await end(*tasks)
         await asyncio.gather(*(reflector.stop() for reflector in reflectors))
         await servers.aclose()
+
+
+class _NamespaceWire(WireStruct):
+    metadata: MetaWire | None = None
+
+
+class NamespaceReader(StatusReader[_NamespaceWire]):
+    """Stores the queues that namespaces name for their PodGroups, by an annotation as in Volcano.
+
+    The core has no need of namespaces.
+    """
+
+    def __init__(self, queues: dict[str, str]) -> None:
+        super().__init__(_NamespaceWire, queues)
+
+    def objects(self, wire: _NamespaceWire, issues: Findings) -> KeyedObjects | None:
+        meta = wire.metadata or MetaWire()
+        queue = (meta.annotations or {}).get(SCHEDULING_QUEUE_NAME)
+        if queue:
+            self._observed[meta.name or ""] = queue
+        else:
+            self._observed.pop(meta.name or "", None)
+        return ()
 
 
 def _reflectors(client: Client, options: Options, cluster: ClusterFacts, clock: Clock) -> list[Reflector]:

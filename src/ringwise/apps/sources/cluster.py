@@ -33,7 +33,6 @@ from ringwise.kube.write.disruption_budgets import read_budgets
 from ringwise.kubeclient.client import ApiError, Client, IgnoredStatus, UnreachableError, run
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.resources import CONFIG_MAPS
-from ringwise.kubeclient.server_version import server_minor_version
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.messages.job_expansion import group_name
@@ -231,3 +230,19 @@ async def read_records(client: Client, live: LiveCluster) -> None:
             _, live.unread_record = read_tables(
                 {key: text or "" for key, text in (copied.data or {}).items()}
             )
+
+
+class _ServerVersion(msgspec.Struct):
+    minor: str = ""
+
+
+async def server_minor_version(client: Client) -> int | None:
+    """Return the second number of the version, 30 for Kubernetes 1.30; None if it is not known."""
+    try:
+        answer = await client.request("GET", "/version")
+        minor = msgspec.json.decode(answer, type=_ServerVersion).minor
+    except (ApiError, msgspec.MsgspecError):
+        return None
+    # Distributions write 30+.
+    digits = "".join(character for character in minor if character in "0123456789")
+    return int(digits[:6]) if digits else None

@@ -12,11 +12,11 @@ from typing import Any
 from urllib.parse import quote
 
 from ringwise import __version__
+from ringwise.apps.live_accounts import accounts_of
 from ringwise.apps.queries import unreadable
 from ringwise.apps.scheduler_health import SchedulerLeases, lease_findings, read_leases
-from ringwise.apps.web.accounts import RecentAccounts, accounts_in_cluster
 from ringwise.apps.web.cluster_documents import BudgetsRead
-from ringwise.apps.web.job_documents import ReadAccounts, SchedulerAnswers
+from ringwise.apps.web.job_documents import Documents, ReadAccounts, SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.replicas import Replicas
 from ringwise.apps.web.serving import CERTIFICATE_INTERVAL, listening_with_files
@@ -34,6 +34,7 @@ from ringwise.web.core import Answer, NotLeadingError, WatchedScheduler
 from ringwise.web.guard import Guard, RequestRefusedError
 from ringwise.web.hub import Hub
 from ringwise.web.tokens import ApiServerTokens
+from ringwise.wellknown import VOLCANO_SYSTEM
 
 #: What the answer of a replica that does not lead, and was asked by itself, leaves out.
 MEMORY = "what only the leader remembers: reservations, waits after faults and failed bindings"
@@ -96,6 +97,47 @@ class BudgetsOfCluster:
                     self._read = ((), (f"disruption budgets: {error}",))
                 self._until = self._now() + BUDGETS_PERIOD
             return self._read
+
+
+#: Seconds for which documents are kept: they are written once a minute, and are many megabytes.
+CACHE_SECONDS = 60.0
+
+
+class RecentAccounts:
+    """Reads them once for all who look."""
+
+    def __init__(self, read: ReadAccounts, clock: Callable[[], float] = time.monotonic) -> None:
+        self._read = read
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._at: float | None = None
+        self._documents: Documents = ()
+
+    async def __call__(self) -> Documents:
+        """Raises RequestRefusedError."""
+        async with self._lock:
+            now = self._clock()
+            if self._at is None or now - self._at >= CACHE_SECONDS:
+                self._documents, self._at = await self._fresh(), now
+            return self._documents
+
+    async def _fresh(self) -> Documents:
+        try:
+            return await self._read()
+        except ApiError as error:
+            # The right is this process's to have: another token of the reader does not help.
+            status, code = (
+                (404, "no-accounting") if error.status in (401, 403) else (503, "no-accounting-now")
+            )
+            raise RequestRefusedError(status, code, f"accounting cannot be read: {error}") from None
+        except (UnreachableError, OSError) as error:
+            text = f"accounting cannot be read: {error}"
+            raise RequestRefusedError(503, "no-accounting-now", text) from None
+
+
+def accounts_in_cluster(client: Client) -> ReadAccounts:
+    """Those in ConfigMaps."""
+    return RecentAccounts(lambda: accounts_of(client, VOLCANO_SYSTEM))
 
 
 class KubeAnswers:

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ringwise.apps.extensions import installed_registry, new_scheduler
 from ringwise.apps.live import CONFIGURATION_MAP, check_readable
 from ringwise.apps.web.kube import serving_dashboard
 from ringwise.apps.web.options import WebOptions
 from ringwise.kube.run import idle_event_loop
-from ringwise.kube.run.core_thread import MachineAdapter
+from ringwise.kube.run.core_thread import Deliver, MachineAdapter, SchedulerAdapter
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
-from ringwise.kube.run.watch_only import WatchOnlyAdapter
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.tasks import stop_signal
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.written_reasons import WrittenReasons
+
+
+class WatchOnlyAdapter(SchedulerAdapter):
+    """A scheduler that knows everything and decides nothing."""
+
+    def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
+        """Nothing is sent."""
+
+    def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
+        self.absorb(events, now)
+        return []
+
+    def next_deadline(self) -> int | None:
+        return None
+
+    def prepare(self, now: int) -> None:
+        """There is no first decision."""
 
 
 def run_standalone(

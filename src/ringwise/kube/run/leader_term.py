@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from ringwise.framework.registry import Registry
 from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
@@ -20,7 +21,6 @@ from ringwise.kube.watch.readers import Observed
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.accounts import AccountKeeper, AccountStore, ConfigMapAccounts
 from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
-from ringwise.kube.write.default_queues import create_default_queues
 from ringwise.kube.write.executor import Creations, Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.job_commands import JobCommands
@@ -31,7 +31,7 @@ from ringwise.kube.write.status_queue import Precedence
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, PODS
+from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, PODS, QUEUES
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Watcher
@@ -41,6 +41,7 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.record_tables import read_tables
 from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import (
     FAULT_NODE_KEY,
@@ -316,3 +317,26 @@ class LeaderTerm:
         """The core could not handle an object that the readers accepted: the object is not to blame."""
         _LOG.error("internal error", kind=command.kind, object=command.key, problem=command.problem)
         self._observer.internal_errors.inc()
+
+
+def default_queues() -> list[dict[str, Any]]:
+    """The root first: it is the parent of the other."""
+    root = {"weight": 1, "reclaimable": False}
+    default = {"weight": 1, "reclaimable": True, "parent": ROOT_QUEUE}
+    return [
+        {"apiVersion": QUEUES.version, "kind": QUEUES.kind, "metadata": {"name": name}, "spec": spec}
+        for name, spec in ((ROOT_QUEUE, root), (DEFAULT_QUEUE, default))
+    ]
+
+
+async def create_default_queues(client: Client, retrier: Retrier) -> None:
+    """Create the queues `default` and `root` where they are missing; existing ones are used as they are.
+
+    Clients look them up: Huawei's operator refuses jobs for a queue without an object.
+    """
+    for queue in default_queues():
+        try:
+            await retrier.run(partial(client.create_if_missing, QUEUES, None, queue))
+        except GivenUpError as error:
+            # Jobs of the queue `default` run without an object, too.
+            _LOG.warning("queue not created", queue=queue["metadata"]["name"], why=str(error))

@@ -20,8 +20,9 @@ from ringwise.kube.watch.readers import (
     PlainReader,
     PodReader,
     QueueReader,
+    ReasonGroupReader,
+    ReasonPodReader,
 )
-from ringwise.kube.watch.reason_readers import ReasonGroupReader, ReasonPodReader
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.list_watch import WatchEvent
 from ringwise.kubeclient.resources import Resource

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
+from ringwise.framework.job import job_key
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kubeclient.client import Page
@@ -50,6 +51,7 @@ from ringwise.manifests.text.wire import (
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, ROOT_QUEUE, Owner, Pod
 from ringwise.topology.numbers import INT32
+from ringwise.views.written_reasons import WrittenReason, WrittenReasons
 from ringwise.wellknown import NPU_CORE, OPERATOR_GROUP
 
 Wire = TypeVar("Wire")
@@ -484,3 +486,60 @@ class JobReader(ObjectReader[_WatchedJob]):
 
     def forget(self, key: str) -> None:
         self._templates.drop(key)
+
+
+# -- readers for the dashboard beside a cluster: a scheduler knows its own reasons and does not read them back
+
+#: Characters of a message that are kept: conditions may be long, and there may be one for each pod.
+MAX_MESSAGE = 1000
+
+
+class ReasonGroupReader(GroupReader):
+    """PodGroups: the last condition `Unschedulable`, of Ringwise as of Volcano."""
+
+    def __init__(self, observed: dict[str, ObservedGroup], written: WrittenReasons) -> None:
+        super().__init__(observed)
+        self._written = written
+
+    def objects(self, wire: WatchedGroup, issues: Findings) -> KeyedObjects | None:
+        objects = super().objects(wire, issues)
+        if objects is not None:
+            key = objects[0][0]
+            conditions = (wire.status.conditions if wire.status is not None else None) or []
+            reason = _written("PodGroup", "Unschedulable", "True", conditions)
+            self._written.put(f"PodGroup {key}", key, reason)
+        return objects
+
+    def forget(self, key: str) -> None:
+        super().forget(key)
+        self._written.forget(f"PodGroup {key}")
+
+
+class ReasonPodReader(PodReader):
+    """Pods: the condition `PodScheduled`, while it says that the pod could not be scheduled."""
+
+    def __init__(self, classes: PodClassCache, written: WrittenReasons) -> None:
+        super().__init__(classes)
+        self._written = written
+
+    def objects(self, wire: WatchedPod, issues: Findings) -> KeyedObjects | None:
+        objects = super().objects(wire, issues)
+        if objects is not None and wire.status is not None:
+            pod = objects[0][1]
+            assert isinstance(pod, Pod)
+            waits = pod.node is None and pod.live
+            conditions = (wire.status.conditions or []) if waits else []
+            reason = _written("Pod", "PodScheduled", "False", conditions)
+            self._written.put(f"Pod {pod.key}", job_key(pod), reason)
+        return objects
+
+    def forget(self, key: str) -> None:
+        super().forget(key)
+        self._written.forget(f"Pod {key}")
+
+
+def _written(kind: str, type_: str, status: str, conditions: list[ConditionWire]) -> WrittenReason | None:
+    for one in reversed(conditions):
+        if one.type == type_ and one.status == status and one.reason:
+            return WrittenReason(kind, one.reason[:MAX_MESSAGE], (one.message or "")[:MAX_MESSAGE])
+    return None
