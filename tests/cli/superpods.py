@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ringwise.topology.superpods import SuperPodId
 from ringwise.views.documents.topology import SuperPodFields
-from ringwise.views.topology import SuperPodPicture
+from ringwise.views.topology import NodesByUse
 
 
 def superpod(
@@ -19,12 +19,11 @@ def superpod(
     faulty: Sequence[str] = (),
 ) -> SuperPodFields:
     """Blocks are (job, number, nodes); their nodes are called `JOB-NUMBER-0` and so on."""
-    return SuperPodPicture(
-        number,
+    nodes = NodesByUse(
         [f"free-{one}" for one in range(free)],
         [f"busy-{one}" for one in range(busy)],
         [f"unusable-{one}" for one in range(unusable)],
         {(job, block): [f"{job}-{block}-{one}" for one in range(count)] for job, block, count in blocks},
         set(faulty),
-        reserve,
-    ).as_json()
+    )
+    return SuperPodFields(superpod=number, reserved_nodes=min(reserve, free), **nodes.fields())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -16,7 +16,7 @@ from ringwise.scheduler.node_states import chips_of_node, is_idle, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import INT32, whole_number
-from ringwise.topology.superpods import SuperPodId
+from ringwise.topology.superpods import NodeId
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.views.documents.topology import (
     BlockFields,
@@ -32,10 +32,9 @@ from ringwise.wellknown import SUPER_POD_RANK
 
 
 @dataclass(slots=True)
-class _Nodes:
+class NodesByUse:
     """The nodes of a SuperPoD or a rack by what they do."""
 
-    id: SuperPodId
     free: list[str] = field(default_factory=list)
     #: Nodes that hold pods of jobs that are not cut into blocks.
     busy: list[str] = field(default_factory=list)
@@ -57,43 +56,6 @@ class _Nodes:
         return {**nodes, **{f"{word}_nodes": len(names) for word, names in nodes.items()}, "blocks": blocks}
 
 
-@dataclass(slots=True)
-class RackPicture(_Nodes):
-    def as_json(self) -> RackFields:
-        return RackFields(rack=int(self.id), **self.fields())
-
-
-@dataclass(slots=True)
-class SuperPodPicture(_Nodes):
-    reserve: int = 0
-    #: By rack id; empty where the SuperPoD has no racks.
-    racks: list[RackPicture] = field(default_factory=list)
-
-    def as_json(self) -> SuperPodFields:
-        return SuperPodFields(
-            superpod=self.id,
-            reserved_nodes=min(self.reserve, len(self.free)),
-            racks=[rack.as_json() for rack in self.racks],
-            **self.fields(),
-        )
-
-
-def superpod_pictures(view: SchedulerView, now: int) -> list[SuperPodPicture]:
-    settings, racks = view.settings, view.racks()
-    pictures = []
-    for superpod, nodes in view.superpods().nodes_of.items():
-        by_rack = {rack: RackPicture(rack) for rack in racks.nodes_of.get(superpod, {})}
-        # The rules for racks keep no reserve.
-        picture = SuperPodPicture(superpod, reserve=0 if by_rack else settings.reserve_nodes)
-        picture.racks = list(by_rack.values())
-        for node in nodes:
-            _sort_in(view, picture, int(node), now)
-            if node in racks.rack_of:
-                _sort_in(view, by_rack[racks.rack_of[node][1]], int(node), now)
-        pictures.append(picture)
-    return pictures
-
-
 def topology_problems(view: SchedulerView) -> list[Reason]:
     """What is wrong with switches, and with SuperPoDs where there are any."""
     resolved = view.switches()
@@ -106,7 +68,15 @@ def topology_problems(view: SchedulerView) -> list[Reason]:
     return [*result, *superpod_problems(view).values(), *superpods.superpod_problems.values()]
 
 
-def _sort_in(view: SchedulerView, picture: _Nodes, number: int, now: int) -> None:
+def _by_use(view: SchedulerView, nodes: Iterable[NodeId], now: int) -> dict[str, Any]:
+    """The fields of these nodes."""
+    result = NodesByUse()
+    for node in nodes:
+        _sort_in(view, result, int(node), now)
+    return result.fields()
+
+
+def _sort_in(view: SchedulerView, picture: NodesByUse, number: int, now: int) -> None:
     """Put a node where it belongs: free, busy, unusable or part of a block."""
     state = view.cluster
     name = state.names[number]
@@ -172,7 +142,25 @@ def switch_documents(view: SchedulerView, now: int) -> list[SwitchFields] | None
 
 
 def superpod_documents(view: SchedulerView, now: int) -> list[SuperPodFields]:
-    return [picture.as_json() for picture in superpod_pictures(view, now)]
+    racks, result = view.racks(), list[SuperPodFields]()
+    for superpod, nodes in view.superpods().nodes_of.items():
+        by_rack: dict[int, list[NodeId]] = {rack: [] for rack in racks.nodes_of.get(superpod, {})}
+        for node in nodes:
+            if node in racks.rack_of:
+                by_rack[racks.rack_of[node][1]].append(node)
+        fields = _by_use(view, nodes, now)
+        # The rules for racks keep no reserve.
+        reserve = 0 if by_rack else view.settings.reserve_nodes
+        made = [RackFields(rack=rack, **_by_use(view, some, now)) for rack, some in by_rack.items()]
+        result.append(
+            SuperPodFields(
+                superpod=superpod,
+                reserved_nodes=min(reserve, fields["free_nodes"]),
+                racks=made,
+                **fields,
+            )
+        )
+    return result
 
 
 def isolation_documents(view: SchedulerView, now: int) -> list[IsolationFields]:

@@ -312,11 +312,11 @@ async def test_a_queue_accepts_entries_after_a_discard() -> None:
     async def write(entry: str) -> None:
         written.append(entry)
 
-    queue = StatusQueue[str]("test", write, Retrier(clock), 1, Metrics(), clock, _never_wait)
-    queue.put("a", "one")
+    queue = StatusQueue("test", Retrier(clock), 1, Metrics(), clock, _never_wait)
+    queue.put("a", partial(write, "one"))
     queue.discard("a")
     assert queue.is_idle
-    queue.put("a", "two")
+    queue.put("a", partial(write, "two"))
     await queue.finish()
     assert written == ["two"]
 
@@ -332,8 +332,8 @@ async def test_an_entry_that_is_discarded_during_its_last_attempt_is_not_queued_
         if len(attempts) <= 5:
             raise UnreachableError("no answer", maybe_done=True)
 
-    queue = StatusQueue[str]("test", write, Retrier(clock), 1, Metrics(), clock, _never_wait, requeue=True)
-    queue.put("a", "one")
+    queue = StatusQueue("test", Retrier(clock), 1, Metrics(), clock, _never_wait, requeue=True)
+    queue.put("a", partial(write, "one"))
     await queue.finish()
     assert attempts == ["one"] * 5
 
@@ -361,9 +361,9 @@ async def test_the_newest_entry_of_an_object_is_written_alone_urgent_or_not(
     async def write(entry: str) -> None:
         written.append(entry)
 
-    queue = StatusQueue[str]("status", write, Retrier(clock), 1, Metrics(), clock, _never_wait)
+    queue = StatusQueue("status", Retrier(clock), 1, Metrics(), clock, _never_wait)
     for entry, is_urgent in zip(("older", "newer"), urgent, strict=True):
-        queue.put("a", entry, urgent=is_urgent)
+        queue.put("a", partial(write, entry), urgent=is_urgent)
     await queue.finish()
     assert written == ["newer"]
 
@@ -376,9 +376,9 @@ async def test_an_entry_put_while_workers_end_is_written() -> None:
         written.append(entry)
         if entry == "first":
             # Like the core: it is called just after the worker has ended.
-            asyncio.get_running_loop().call_soon(queue.put, "b", "second")
+            asyncio.get_running_loop().call_soon(queue.put, "b", partial(write, "second"))
 
-    queue = StatusQueue("news", write, Retrier(clock), 1, Metrics(), clock, _never_wait)
-    queue.put("a", "first")
+    queue = StatusQueue("news", Retrier(clock), 1, Metrics(), clock, _never_wait)
+    queue.put("a", partial(write, "first"))
     await until(lambda: len(written) == 2)
     await queue.finish()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ringwise.kube.watch.invalid_objects import BadObject
@@ -101,12 +102,6 @@ class ObjectEvent:
         }
 
 
-#: Namespace, name and uid of a bound pod, its node and the time of the binding. That is all its event needs;
-#: the command with all its annotations would be kept for as long as the event waits.
-_Scheduled = tuple[str, str, str, str, int]
-_Waiting = tuple[ObjectEvent, int] | tuple[SetPodCondition, int] | _Scheduled
-
-
 class EventRecorder:
     """Writes events. Bindings have precedence, and the rate is limited."""
 
@@ -127,15 +122,15 @@ class EventRecorder:
         #: Pods with an event that says why they wait: the event of their binding ends it, and is written.
         self._pending_pods: OrderedDict[str, None] = OrderedDict()
         self._rate_limit = RateLimit(EVENT_RATE, EVENT_BURST, clock, pause=EVENT_PAUSE)
-        self.queue: StatusQueue[_Waiting] = StatusQueue(
-            "events", self._write, retrier, EVENT_WORKERS, observer, clock, self._wait, namespaces=namespaces
+        self.queue = StatusQueue(
+            "events", retrier, EVENT_WORKERS, observer, clock, self._wait, namespaces=namespaces
         )
 
     def record_once(self, regarding: ObjectReference, reason: EventReason, message: str) -> None:
         """A warning that is written once for each object and message, also by the next leader."""
         digest = _digest(f"{regarding.kind} {regarding.uid} {reason} {message}")
         key = f"{reason} {regarding.kind} {regarding.namespace}/{regarding.name} {digest}"
-        self._put(key, ObjectEvent(regarding, reason, message, warning=True, name_suffix=digest))
+        self._put(key, partial(ObjectEvent, regarding, reason, message, True, digest))
 
     def record(
         self,
@@ -151,7 +146,7 @@ class EventRecorder:
         Of two that wait under one key (by default: object and reason) the newer stays.
         """
         key = key or f"Event {regarding.kind} {regarding.namespace}/{regarding.name} {reason}"
-        self._put(key, ObjectEvent(regarding, reason, message, warning))
+        self._put(key, partial(ObjectEvent, regarding, reason, message, warning))
 
     def scheduled(self, bind: Bind) -> None:
         """The pod is bound. Called between two bindings for every pod, so it only keeps what is needed later.
@@ -163,14 +158,15 @@ class EventRecorder:
         elif len(self.queue) >= MAX_ROUTINE_WAITING:
             self._observer.dropped_updates.inc(ROUTINE_EVENTS)
             return
-        self.queue.put(bind.uid, (bind.namespace, bind.pod, bind.uid, bind.node, self._clock.now()))
+        # All that its event needs: the command with its annotations would be kept for as long as it waits.
+        self._put(bind.uid, partial(_scheduled, bind.namespace, bind.pod, bind.uid, bind.node))
 
     def unschedulable(self, command: SetPodCondition) -> None:
         """Under the pod's uid, too: the event of its binding replaces this one."""
         self._pending_pods[command.uid] = None
         if len(self._pending_pods) > MAX_PENDING_PODS:
             self._pending_pods.popitem(last=False)
-        self.queue.put(command.uid, (command, self._clock.now()))
+        self._put(command.uid, partial(_failed_scheduling, command))
 
     def malformed(self, bad: BadObject) -> None:
         """Each problem of an object that cannot be read, once: the next leader finds the event there."""
@@ -182,29 +178,25 @@ class EventRecorder:
         for problem in bad.problems[:MAX_PROBLEM_EVENTS]:
             digest = _digest(f"{bad.kind} {bad.uid} {problem}")
             message = one_line(f"Ringwise cannot read this object: {problem}")
-            event = ObjectEvent(regarding, EventReason.MALFORMED, message, warning=True, name_suffix=digest)
+            event = partial(ObjectEvent, regarding, EventReason.MALFORMED, message, True, digest)
             self._put(f"Malformed {bad.kind} {bad.key} {digest}", event)
 
-    def _put(self, key: str, event: ObjectEvent) -> None:
-        self.queue.put(key, (event, self._clock.now()))
+    def _put(self, key: str, make: Callable[[], ObjectEvent]) -> None:
+        self.queue.put(key, partial(self._write, make, self._clock.now()))
 
-    async def _write(self, entry: _Waiting) -> None:
-        if len(entry) == 2:
-            what, time = entry
-            event = _failed_scheduling(what) if isinstance(what, SetPodCondition) else what
-        else:
-            namespace, pod, uid, node, time = entry
-            event = ObjectEvent(
-                ObjectReference.to(PODS, namespace, pod, uid),
-                EventReason.SCHEDULED,
-                f"Successfully assigned {namespace}/{pod} to {node}",
-            )
+    async def _write(self, make: Callable[[], ObjectEvent], time: int) -> None:
+        event = make()
         namespace = event.regarding.namespace or "default"
         await self._client.create_if_missing(EVENTS, namespace, event.body(time))
 
     async def _wait(self, since: float) -> None:
         await self._rate_limit.wait()
         await self._precedence.wait(since, MAX_EVENT_WAIT)
+
+
+def _scheduled(namespace: str, name: str, uid: str, node: str) -> ObjectEvent:
+    pod = ObjectReference.to(PODS, namespace, name, uid)
+    return ObjectEvent(pod, EventReason.SCHEDULED, f"Successfully assigned {namespace}/{name} to {node}")
 
 
 def _failed_scheduling(command: SetPodCondition) -> ObjectEvent:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,8 +35,6 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.model import EMPTY
 from ringwise.wellknown import NAMESPACE_LIMITS, OPERATOR_GROUP
-
-Write = Callable[[], Awaitable[object]]
 
 #: Reason of the condition if an error prevents the binding of a pod, as in kube-scheduler; autoscalers
 #: add nodes only for pods that are Unschedulable.
@@ -66,7 +64,7 @@ class QueueStatusWriter:
     def __init__(
         self,
         client: Client,
-        updates: StatusQueue[Callable[[], Awaitable[object]]],
+        updates: StatusQueue,
         observed: Mapping[str, ObservedQueue],
         clock: Clock,
     ) -> None:
@@ -135,12 +133,8 @@ class StatusWriter:
         retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
         precedence = self._precedence = precedence or Precedence(clock)
         # The names of the queues are label values of metrics.
-        self.updates: StatusQueue[Write] = StatusQueue(
-            "status", _run, retrier, 8, observer, clock, self._wait, requeue=True
-        )
-        self.conditions: StatusQueue[Write] = StatusQueue(
-            "conditions", _run, retrier, 4, observer, clock, self._wait
-        )
+        self.updates = StatusQueue("status", retrier, 8, observer, clock, self._wait, requeue=True)
+        self.conditions = StatusQueue("conditions", retrier, 4, observer, clock, self._wait)
         #: Pods that are being bound while an Unschedulable condition of them is being written.
         self._overtaken: set[str] = set()
         self.events = EventRecorder(
@@ -351,10 +345,6 @@ class StatusWriter:
         await self.queues.stop()
         for queue in (self.updates, self.conditions, self.events.queue):
             await queue.stop()
-
-
-async def _run(write: Write) -> None:
-    await write()
 
 
 def _condition(command: cmd.SetGroupStatus) -> dict[str, str] | None:

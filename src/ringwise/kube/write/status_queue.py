@@ -6,11 +6,10 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Generic, TypeVar
 
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.retry import GivenUpError, Retrier
+from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.kubeclient.tasks import end, first_of
 from ringwise.log import Logger
 from ringwise.metrics.prometheus import Metrics
@@ -24,7 +23,8 @@ MAX_STATUS_WAIT = 10.0
 MAX_EVENT_WAIT = 30.0
 _ATTEMPTS = 5
 
-Entry = TypeVar("Entry")
+#: Since when it waits, and what writes it.
+_Entry = tuple[float, Action]
 
 
 class Precedence:
@@ -47,8 +47,8 @@ class Precedence:
             await first_of(busy.wait(), self._clock.sleep(left))
 
 
-class StatusQueue(Generic[Entry]):
-    """Entries by object, written by a few workers in the order in which the objects came.
+class StatusQueue:
+    """Writes by object, made by a few workers in the order in which the objects came.
 
     A newer entry replaces one of the same object that was not written yet. `before_write` is awaited before
     each write, with the time since which the oldest entry waits; the entry is chosen after it, so it is the
@@ -59,7 +59,6 @@ class StatusQueue(Generic[Entry]):
     def __init__(
         self,
         name: str,
-        write: Callable[[Entry], Awaitable[object]],
         retrier: Retrier,
         workers: int,
         observer: Metrics,
@@ -71,7 +70,6 @@ class StatusQueue(Generic[Entry]):
     ) -> None:
         self._namespaces = namespaces or TerminatingNamespaces()
         self._name = name
-        self._write = write
         self._retrier = retrier
         self._max_workers = workers
         self._observer = observer
@@ -79,8 +77,8 @@ class StatusQueue(Generic[Entry]):
         self._before_write = before_write
         self._requeue = requeue
         # An OrderedDict finds its first key at once; a plain dict that lost many leading keys does not.
-        self._waiting: OrderedDict[str, tuple[float, Entry]] = OrderedDict()
-        self._urgent: OrderedDict[str, tuple[float, Entry]] = OrderedDict()
+        self._waiting: OrderedDict[str, _Entry] = OrderedDict()
+        self._urgent: OrderedDict[str, _Entry] = OrderedDict()
         #: Objects that are being written. Their next entry waits, or it could be overtaken.
         self._writing: set[str] = set()
         #: Of those, the ones whose entry is obsolete: it is not retried.
@@ -91,7 +89,7 @@ class StatusQueue(Generic[Entry]):
     def __len__(self) -> int:
         return len(self._waiting) + len(self._urgent)
 
-    def put(self, key: str, entry: Entry, *, urgent: bool = False) -> None:
+    def put(self, key: str, write: Action, *, urgent: bool = False) -> None:
         queue, other = (self._urgent, self._waiting) if urgent else (self._waiting, self._urgent)
         if other:
             other.pop(key, None)
@@ -99,7 +97,7 @@ class StatusQueue(Generic[Entry]):
         if before is None and len(queue) >= MAX_WAITING:
             queue.popitem(last=False)
             self._observer.dropped_updates.inc(self._name)
-        queue[key] = (self._clock.monotonic() if before is None else before[0], entry)
+        queue[key] = (self._clock.monotonic() if before is None else before[0], write)
         self._start(urgent)
 
     def _start(self, urgent: bool) -> None:
@@ -155,9 +153,7 @@ class StatusQueue(Generic[Entry]):
             if self._first(left) is not None:
                 self._start(kind)
 
-    async def _take(
-        self, urgent: bool
-    ) -> tuple[OrderedDict[str, tuple[float, Entry]], str, tuple[float, Entry]] | None:
+    async def _take(self, urgent: bool) -> tuple[OrderedDict[str, _Entry], str, _Entry] | None:
         """The next entry, which counts as being written from now on."""
         if self._first(self._urgent) is None:
             if urgent or not self._waiting:
@@ -170,12 +166,12 @@ class StatusQueue(Generic[Entry]):
         # The workers that write these objects take their next entries, too.
         return None
 
-    def _first(self, queue: OrderedDict[str, tuple[float, Entry]]) -> str | None:
+    def _first(self, queue: OrderedDict[str, _Entry]) -> str | None:
         return next((key for key in queue if key not in self._writing), None)
 
-    async def _attempt(self, key: str, entry: Entry) -> None:
+    async def _attempt(self, key: str, write: Action) -> None:
         if key not in self._obsolete:
-            await self._write(entry)
+            await write()
 
     async def finish(self) -> None:
         while workers := (self._workers | self._urgent_workers):
