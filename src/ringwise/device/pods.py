@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 from ringwise.kubeclient.list_watch import version_number
 from ringwise.manifests.text.quantities import NotReadableError, whole_quantity
-from ringwise.manifests.text.wire import EnvVarWire, MetaWire, ResourcesWire, WireStruct
+from ringwise.manifests.text.wire import EnvVarWire, MetaWire, PodSpecWire, ResourcesWire, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import VISIBLE_DEVICES
@@ -100,19 +100,6 @@ class _Meta(MetaWire):
     deletion_grace_period_seconds: int | None = None
 
 
-class _Container(WireStruct):
-    name: str = ""
-    resources: ResourcesWire | None = None
-    env: list[EnvVarWire] | None = None
-    restart_policy: str | None = None
-
-
-class _Spec(WireStruct):
-    containers: list[_Container] | None = None
-    init_containers: list[_Container] | None = None
-    termination_grace_period_seconds: int | None = None
-
-
 class _Waiting(WireStruct):
     message: str | None = None
 
@@ -138,16 +125,16 @@ class _Status(WireStruct):
 
 
 class NodePodWire(WireStruct):
-    """A pod as the API server sends it, trimmed to what is read here."""
+    """A pod as the API server sends it, with the states of its containers."""
 
     metadata: _Meta | None = None
-    spec: _Spec | None = None
+    spec: PodSpecWire | None = None
     status: _Status | None = None
 
 
 def pod_from_wire(wire: NodePodWire) -> NodePod | None:
     """The pod; None without a name. Unreadable quantities count as none: other pods must go on."""
-    meta, spec, status = wire.metadata, wire.spec or _Spec(), wire.status or _Status()
+    meta, spec, status = wire.metadata, wire.spec or PodSpecWire(), wire.status or _Status()
     if meta is None or not meta.name:
         return None
     # An init container that is always started again is a sidecar.
