@@ -106,11 +106,10 @@ class EmbeddedCluster:
     # -- reading -----------------------------------------------------------------------
 
     def get(self, kind: type[StoredKind], key: str) -> StoredKind | None:
-        obj = self.table.get(kind.__name__, key)
-        return obj if isinstance(obj, kind) else None
+        return self.table.find(kind, key)
 
     def all(self, kind: type[StoredKind]) -> list[StoredKind]:
-        return [value for value in self.table.kind(kind.__name__) if isinstance(value, kind)]
+        return self.table.each(kind)
 
     def pod(self, uid: str) -> Pod | None:
         key = self._pod_keys.get(uid)
@@ -122,19 +121,16 @@ class EmbeddedCluster:
 
     def published_data(self, namespace: str, names: Iterable[str]) -> dict[str, str]:
         """All data of published ConfigMaps that is not empty."""
-        objects = (self.table.get(PUBLISHED, f"{namespace}/{name}") for name in names)
-        maps = (one for one in objects if isinstance(one, ConfigMap))
-        return {key: text for one in maps for key, text in one.data.items() if text}
+        maps = (self.table.find(ConfigMap, f"{namespace}/{name}") for name in names)
+        return {key: text for one in maps if one is not None for key, text in one.data.items() if text}
 
     def additions(self, uid: str) -> want.PodAdditions:
         """What job plugins added to the pod: environment, host name, mounts."""
-        entry = self.table.get(ADDITIONS, uid)
-        return entry if isinstance(entry, want.PodAdditions) else want.PodAdditions()
+        return self.table.find(want.PodAdditions, uid) or want.PodAdditions()
 
     def container(self, uid: str) -> PodContainer | None:
         """What the pod's container got of its node's device plugin."""
-        entry = self.table.get(CONTAINER, uid)
-        return entry if isinstance(entry, PodContainer) else None
+        return self.table.find(PodContainer, uid)
 
     def watch(self, version: int | None = None) -> TableWatch:
         return TableWatch(self.table, version)
@@ -348,8 +344,8 @@ class EmbeddedCluster:
     def _publish(self, published: ConfigMap) -> None:
         """Write its keys; other keys of the ConfigMap stay."""
         key = f"{published.namespace}/{published.name}"
-        before = self.table.get(PUBLISHED, key)
-        if isinstance(before, ConfigMap):
+        before = self.table.find(ConfigMap, key)
+        if before is not None:
             published = replace(published, data={**before.data, **published.data})
         if before != published:
             self.table.put(PUBLISHED, key, published)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ringwise.grammar import counted, quoted
@@ -122,11 +122,13 @@ def make_mixed_fleet(
         if made[-1].nodes[-1].superpod is not None:
             first_superpod = made[-1].nodes[-1].superpod + 1
     if soft:
-        made.append(make_fleet(soft, "910b-x8", first=first, device_stride=stride or None))
-        made[-1] = _with_soft_shares(made[-1])
+        whole = make_fleet(soft, "910b-x8", first=first, device_stride=stride or None)
+        labels = {SOFT_SHARING_LABEL: "true", CHIP_MEMORY_LABEL: "64G"}
+        made.append(_offering(whole, labels, ASCEND910, UNITS_OF_A_CHIP))
     if dynamic:
-        made.append(make_fleet(dynamic, "310p", chips=8, first=first + soft, device_stride=stride or None))
-        made[-1] = _with_dynamic_vnpus(made[-1])
+        whole = make_fleet(dynamic, "310p", chips=8, first=first + soft, device_stride=stride or None)
+        labels = {SERVER_TYPE_LABEL: "Ascend310P-8", CHIP_NAME_LABEL: "310P3"}
+        made.append(_offering(whole, labels, NPU_CORE, _CORES))
     leaves = [leaf for one in made for leaf in _leaves(one.nodes, leaf_size)] if leaf_size else []
     topology = make_topology(_named(leaves), leaf_size, origin="lab") if leaf_size and leaves else None
     return GeneratedFleet(
@@ -136,22 +138,12 @@ def make_mixed_fleet(
     )
 
 
-def _with_soft_shares(fleet: GeneratedFleet) -> GeneratedFleet:
-    labels = {SOFT_SHARING_LABEL: "true", CHIP_MEMORY_LABEL: "64G"}
-    return _offering(fleet, labels, lambda node: (ASCEND910, UNITS_OF_A_CHIP * len(node.devices or ())))
-
-
-def _with_dynamic_vnpus(fleet: GeneratedFleet) -> GeneratedFleet:
-    labels = {SERVER_TYPE_LABEL: "Ascend310P-8", CHIP_NAME_LABEL: "310P3"}
-    return _offering(fleet, labels, lambda node: (NPU_CORE, _CORES * len(node.devices or ())))
-
-
 def _offering(
-    fleet: GeneratedFleet, labels: Mapping[str, str], offer: Callable[[Node], tuple[str, int]]
+    fleet: GeneratedFleet, labels: Mapping[str, str], resource: str, units_of_a_chip: int
 ) -> GeneratedFleet:
     nodes = []
     for node in fleet.nodes:
-        units = dict([offer(node)])
+        units = {resource: units_of_a_chip * len(node.devices or ())}
         own = {**node.labels, **labels}
         nodes.append(replace(node, labels=own, chips_allocatable=units, chips_capacity=units))
     return GeneratedFleet(tuple(nodes), fleet.reports)

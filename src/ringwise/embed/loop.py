@@ -147,13 +147,9 @@ class EmbeddedLoop:
 
 def _written(cluster: EmbeddedCluster) -> list[Event]:
     """What the scheduler before it wrote."""
-    accounts = [] if cluster.accounts is None else [cluster.accounts.state()]
-    return [*_rescheduling(cluster), *accounts]
-
-
-def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
-    """F1: the record of the scheduler before it."""
+    # F1: the record of the scheduler before it.
     tables = cluster.published_data(VOLCANO_SYSTEM, RECORD_CONFIG_MAPS)
     records = cluster.published(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY)
     nodes = cluster.published(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY)
-    return [LeaderRecordRead(tables, records, nodes)] if tables or records or nodes else []
+    written: list[Event] = [LeaderRecordRead(tables, records, nodes)] if tables or records or nodes else []
+    return written if cluster.accounts is None else [*written, cluster.accounts.state()]

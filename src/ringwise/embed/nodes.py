@@ -37,12 +37,10 @@ class SimulatedNodes:
         self.agents: NodeAgents | None = None
 
     def get(self, name: str) -> Node | None:
-        node = self._table.get("Node", name)
-        return node if isinstance(node, Node) else None
+        return self._table.find(Node, name)
 
     def report(self, node: str, resource: str) -> DeviceReport | None:
-        report = self._table.get("DeviceReport", report_key(node, resource))
-        return report if isinstance(report, DeviceReport) else None
+        return self._table.find(DeviceReport, report_key(node, resource))
 
     def cordon(self, name: str, on: bool = True) -> None:
         node = self._node(name)
@@ -61,10 +59,9 @@ class SimulatedNodes:
         for resource in parts.reported_chips(node):
             self._table.remove("DeviceReport", report_key(name, resource))
             self._assignments.pop((name, resource), None)
-        for report in self._table.kind("NodeReport"):
-            if isinstance(report, NodeReport) and report.node == name:
-                key = report_key(name, report.source, report.aggregated)
-                self._table.remove("NodeReport", key)
+        for report in self._table.each(NodeReport):
+            if report.node == name:
+                self._table.remove("NodeReport", report_key(name, report.source, report.aggregated))
         self._table.remove("Node", name)
 
     # -- faults ------------------------------------------------------------------------
@@ -79,14 +76,10 @@ class SimulatedNodes:
             if wrong:
                 raise ObjectRefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
             report = self.own_health(self.report(name, resource) or DeviceReport(name, resource))
-            mask = mask_of(chips)
-            if network:
-                bad = report.network_unhealthy or 0
-                report = replace(report, network_unhealthy=bad & ~mask if healthy else bad | mask)
-            else:
-                bad = report.unhealthy
-                report = replace(report, unhealthy=bad & ~mask if healthy else bad | mask)
-            self.put_report(report, now)
+            mask, bad = mask_of(chips), (report.network_unhealthy if network else report.unhealthy) or 0
+            bad = bad & ~mask if healthy else bad | mask
+            changed = replace(report, network_unhealthy=bad) if network else replace(report, unhealthy=bad)
+            self.put_report(changed, now)
 
     def isolation_changed(self, name: str, now: int) -> None:
         """Chips of the node were isolated or released: its device plugin reports which are free (F4)."""
@@ -94,19 +87,15 @@ class SimulatedNodes:
         for resource in parts.reported_chips(node) if node is not None else ():
             report = self.report(name, resource)
             if report is not None:
-                self._write_report(self.own_health(report), now)
+                self.put_report(self.own_health(report), now)
 
     def isolated(self, name: str) -> int:
         """Chips that a device plugin knows as isolated: by themselves, or with the node."""
-        every = (one for one in self._table.kind("Isolation") if isinstance(one, Isolation))
+        every = self._table.each(Isolation)
         here = [one for one in every if one.node == name and one.start is None]
         if any(not one.chips for one in here):
             return -1
         return mask_of(number for one in here for chip in one.chips if (number := chip_of(chip)) is not None)
-
-    def put_report(self, report: DeviceReport, now: int = 0) -> None:
-        """What the device plugin found out about the chips; who uses which of them is known here."""
-        self._write_report(report, now)
 
     def chips_in_use(self, name: str, resource: str) -> int:
         """Mask of the chips that bound pods have."""
@@ -164,21 +153,18 @@ class SimulatedNodes:
 
     def _started(self, pod: Pod, now: int) -> Pod:
         mode = parts.shared_mode(self.get(pod.node or ""))
+        assignments, resource = self._assignments_for(pod), pod.cls.resource
+        of_chips = mode.resource if mode is not None and mode.resource else resource
+        report = self.report(pod.node or "", of_chips or "")
+        withheld = self.isolated(pod.node or "") | (0 if report is None else report.unhealthy)
+        refused = replace(pod, phase="Failed", rejected=NOT_ADMITTED, ended=now)
         if mode is not None and pod.cls.chips:
-            report = self.report(pod.node or "", mode.resource or pod.cls.resource or "")
-            withheld = self.isolated(pod.node or "") | (0 if report is None else report.unhealthy)
-            started = parts.started(pod, mode, withheld)
-            refused = replace(pod, phase="Failed", rejected=NOT_ADMITTED, ended=now)
-            return started or replace(refused, allocate_error=NO_NPU_RESOURCE)
-        assignments = self._assignments_for(pod)
-        resource = pod.cls.resource
+            return parts.started(pod, mode, withheld) or replace(refused, allocate_error=NO_NPU_RESOURCE)
         if assignments is None or resource is None:
             return replace(pod, phase="Running")
-        report = self.report(pod.node or "", resource)
-        withheld = self.isolated(pod.node or "") | (0 if report is None else report.unhealthy)
         broken = mask_of(pod.holds) & withheld
         if len(pod.holds) != pod.cls.chips or broken or assignments.others(pod.uid, pod.holds):
-            return replace(pod, phase="Failed", rejected=NOT_ADMITTED, ended=now)
+            return refused
         assignments.mounted[pod.uid] = mask_of(pod.holds)
         self._report_free(pod, assignments, now)
         names = chip_names(resource, pod.holds)
@@ -212,7 +198,7 @@ class SimulatedNodes:
     def _report_free(self, pod: Pod, assignments: ChipAssignments, now: int) -> None:
         report = self.report(pod.node or "", pod.cls.resource or "")
         if report is not None:
-            self._write_report(self.own_health(report), now, assignments)
+            self.put_report(self.own_health(report), now, assignments)
 
     def own_health(self, report: DeviceReport) -> DeviceReport:
         """The report without chips that are reported as unhealthy because they are isolated."""
@@ -222,10 +208,13 @@ class SimulatedNodes:
         own, network = agents.broken(report)
         return replace(report, unhealthy=own, network_unhealthy=network)
 
-    def _write_report(
-        self, report: DeviceReport, now: int, assignments: ChipAssignments | None = None
+    def put_report(
+        self, report: DeviceReport, now: int = 0, assignments: ChipAssignments | None = None
     ) -> None:
-        """Write the report with its list of free chips, as a device plugin does."""
+        """Write what the device plugin found out about the chips, with its list of free ones.
+
+        Who uses which of them is known here.
+        """
         node = self._node(report.node)
         agents = self._agents_for(report.node, report.resource)
         if agents is not None:

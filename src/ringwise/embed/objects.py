@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from ringwise.records import dataclass
+
+Stored = TypeVar("Stored")
 
 #: Changes kept for watches. A watch that falls further behind lists everything again.
 HISTORY = 100_000
@@ -58,6 +61,15 @@ class ObjectTable:
         """Objects of a kind in the order of their creation."""
         for change in list(self._objects.get(kind, {}).values()):
             yield change.object
+
+    def find(self, kind: type[Stored], key: str) -> Stored | None:
+        """The object of a kind that is named like the type of its objects."""
+        found = self.get(kind.__name__, key)
+        return found if isinstance(found, kind) else None
+
+    def each(self, kind: type[Stored]) -> list[Stored]:
+        """All objects of such a kind."""
+        return [one for one in self.kind(kind.__name__) if isinstance(one, kind)]
 
     def count(self, kind: str) -> int:
         return len(self._objects.get(kind, {}))

@@ -6,9 +6,8 @@ class whose provisioner runs nowhere makes no volumes: its claims hang, as on a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TypeVar
 
 from ringwise.embed.objects import ObjectTable
 from ringwise.framework.selectors import all_hold
@@ -26,8 +25,6 @@ from ringwise.state.volumes import (
 )
 from ringwise.wellknown import LAB_PROVISIONER
 
-StoredKind = TypeVar("StoredKind")
-
 _AVAILABLE, _BOUND, _RELEASED = "Available", "Bound", "Released"
 
 
@@ -37,7 +34,9 @@ class VolumeController:
     def __init__(self, table: ObjectTable) -> None:
         self._table = table
         #: Keys of claims that have no volume.
-        self._unbound = {claim.key: None for claim in self._all(PersistentVolumeClaim) if not claim.bound}
+        self._unbound = {
+            claim.key: None for claim in self._table.each(PersistentVolumeClaim) if not claim.bound
+        }
 
     def seen(self, value: object) -> None:
         """An object was created or changed; what follows from it is stored."""
@@ -45,28 +44,28 @@ class VolumeController:
             case PersistentVolumeClaim() if not value.bound:
                 self._unbound[value.key] = None
                 self._complete(value)
-                self._settle([value.key], self._all(PersistentVolume))
+                self._settle([value.key], self._table.each(PersistentVolume))
             case PersistentVolume():
                 self._settle(self._unbound, [value])
             case StorageClass() | CsiNode():
                 for key in self._unbound if isinstance(value, StorageClass) and value.default else ():
-                    if (claim := self._get(PersistentVolumeClaim, key)) is not None:
+                    if (claim := self._table.find(PersistentVolumeClaim, key)) is not None:
                         self._complete(claim)
-                self._settle(self._unbound, self._all(PersistentVolume))
+                self._settle(self._unbound, self._table.each(PersistentVolume))
 
     def _complete(self, claim: PersistentVolumeClaim) -> None:
-        completed = with_default_class(claim, self._all(StorageClass))
+        completed = with_default_class(claim, self._table.each(StorageClass))
         if completed != claim:
             self._put(completed)
 
     def claim_gone(self, claim: PersistentVolumeClaim) -> None:
         """Its volume is deleted with it, or waits for an administrator."""
         self._unbound.pop(claim.key, None)
-        volume = self._get(PersistentVolume, claim.volume) if claim.volume else None
+        volume = self._table.find(PersistentVolume, claim.volume) if claim.volume else None
         if volume is None or volume.claim != _reference(claim):
             return
         if volume.deleted_with_claim:
-            self._table.remove(_kind(PersistentVolume), volume.name)
+            self._table.remove(PersistentVolume.__name__, volume.name)
         else:
             self._put(replace(volume, phase=_RELEASED))
 
@@ -76,13 +75,13 @@ class VolumeController:
             return [ClaimFailed(f"{command.namespace}/{command.claim}", "the claim is gone")]
         if claim.selected_node != command.node:
             self._put(replace(claim, selected_node=command.node))
-            self._settle([claim.key], self._all(PersistentVolume))
+            self._settle([claim.key], self._table.each(PersistentVolume))
         return []
 
     def bind_volume(self, command: want.BindVolume) -> list[Event]:
         key = f"{command.namespace}/{command.claim}"
         claim = self._same_claim(command.namespace, command.claim, command.uid)
-        volume = self._get(PersistentVolume, command.volume)
+        volume = self._table.find(PersistentVolume, command.volume)
         if claim is None or volume is None:
             gone = "the claim" if claim is None else f"volume {command.volume}"
             return [ClaimFailed(key, f"{gone} is gone")]
@@ -104,7 +103,7 @@ class VolumeController:
             if not volume.deleting and volume.phase not in (_RELEASED, _BOUND)
         }
         for key in keys:
-            claim = self._get(PersistentVolumeClaim, key)
+            claim = self._table.find(PersistentVolumeClaim, key)
             if claim is None or claim.bound:
                 self._unbound.pop(key, None)
             elif not claim.deleting and (volume := self._volume_for(claim, volumes.values())) is not None:
@@ -124,7 +123,7 @@ class VolumeController:
         suiting = next((one for one in reserved if one.suits(claim)), None)
         if suiting is not None:
             return suiting
-        cls = self._get(StorageClass, claim.storage_class) if claim.storage_class else None
+        cls = self._table.find(StorageClass, claim.storage_class) if claim.storage_class else None
         if cls is not None and cls.waits_for_pod:
             return self._made(claim, cls) if claim.selected_node else None
         free = [volume for volume in volumes if volume.claim is None and _fits(volume, claim)]
@@ -134,7 +133,7 @@ class VolumeController:
 
     def _made(self, claim: PersistentVolumeClaim, cls: StorageClass) -> PersistentVolume | None:
         """A new volume; None: nobody makes it."""
-        drivers = [node for node in self._all(CsiNode) if cls.provisioner in node.topology_keys]
+        drivers = [node for node in self._table.each(CsiNode) if cls.provisioner in node.topology_keys]
         if claim.selected_node:
             drivers = [node for node in drivers if node.name == claim.selected_node]
         if not cls.provisions or (cls.provisioner != LAB_PROVISIONER and not drivers):
@@ -154,7 +153,7 @@ class VolumeController:
 
     def _reachable(self, node: str, keys: Iterable[str]) -> tuple[NodeTerm, ...]:
         """From nodes with the same values of these labels."""
-        node_object = self._get(Node, node) if node else None
+        node_object = self._table.find(Node, node) if node else None
         labels = node_object.labels if node_object is not None else {}
         requirements = tuple(Requirement(key, "In", (labels[key],)) for key in keys if key in labels)
         return (NodeTerm(requirements),) if requirements else ()
@@ -162,22 +161,11 @@ class VolumeController:
     # -- objects ------------------------------------------------------------------------------
 
     def _same_claim(self, namespace: str, name: str, uid: str) -> PersistentVolumeClaim | None:
-        claim = self._get(PersistentVolumeClaim, f"{namespace}/{name}")
+        claim = self._table.find(PersistentVolumeClaim, f"{namespace}/{name}")
         return claim if claim is not None and claim.uid == uid else None
 
-    def _get(self, kind: type[StoredKind], key: str) -> StoredKind | None:
-        entry = self._table.get(_kind(kind), key)
-        return entry if isinstance(entry, kind) else None
-
-    def _all(self, kind: type[StoredKind]) -> Iterator[StoredKind]:
-        return (value for value in self._table.kind(_kind(kind)) if isinstance(value, kind))
-
     def _put(self, value: PersistentVolume | PersistentVolumeClaim) -> None:
-        self._table.put(_kind(type(value)), STORED[type(value)].key_of(value), value)
-
-
-def _kind(value: type) -> str:
-    return STORED[value].name
+        self._table.put(type(value).__name__, STORED[type(value)].key_of(value), value)
 
 
 def _reference(claim: PersistentVolumeClaim) -> ClaimReference:
