@@ -175,7 +175,7 @@ class Counted:
 
         async def counted(answers: SchedulerAnswers, question: Any) -> Any:
             found = await answer(answers, question)
-            core = answers._core
+            core = answers.core
             assert isinstance(core, KubeCore)
             self.schedulers.append(core._scheduler())
             return found

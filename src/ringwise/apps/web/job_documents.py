@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ringwise.apps.queries import explain_job
 from ringwise.apps.web.cluster_documents import CLUSTER_DOCUMENTS, BudgetsRead, ViewAnswers
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_text
+from ringwise.records import dataclass
 from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.findings import Finding
 from ringwise.scheduler.explain.why import UnknownJobError
@@ -52,45 +53,32 @@ async def no_findings() -> Sequence[Finding]:
     return ()
 
 
+@dataclass(slots=True, eq=False)
 class SchedulerAnswers:
     """The questions are answered by copies of this process: they take no time of the scheduler's thread."""
 
-    def __init__(
-        self,
-        core: Core,
-        journals: Callable[[], Sequence[Path]] | None = None,
-        forked_queries: ForkedQueries | None = None,
-        disruption_budgets: Callable[[], Awaitable[BudgetsRead]] | None = None,
-        accounts: ReadAccounts | None = None,
-        reported: ReadFindings = no_findings,
-        written: WrittenReasons | None = None,
-        *,
-        renews_reports: bool = True,
-    ) -> None:
-        """`journals` are the files with the history of the cluster, oldest first; None: there are none.
-
-        `disruption_budgets` reads those of the cluster; None: it has none. `accounts` reads names and texts
-        of the documents of accounting; None: none are kept. `reported`, `written` and `renews_reports`
-        are those of the document of problems.
-        """
-        self._core = core
-        self._journals = journals
-        self._forked_queries = forked_queries or ForkedQueries()
-        self._disruption_budgets = disruption_budgets
-        self._accounts = accounts
-        self._reported = reported
-        self._written = written
-        self._renews_reports = renews_reports
-        #: By the name of a document: who makes it now, and when it was made last.
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._cache: dict[str, tuple[_Document, float]] = {}
+    core: Core
+    #: The files with the history of the cluster, oldest first; None: there are none.
+    journals: Callable[[], Sequence[Path]] | None = None
+    forked_queries: ForkedQueries = field(default_factory=ForkedQueries)
+    #: Reads those of the cluster; None: it has none.
+    disruption_budgets: Callable[[], Awaitable[BudgetsRead]] | None = None
+    #: Reads names and texts of the documents of accounting; None: none are kept.
+    accounts: ReadAccounts | None = None
+    #: These three are those of the document of problems.
+    reported: ReadFindings = no_findings
+    written: WrittenReasons | None = None
+    renews_reports: bool = True
+    #: By the name of a document: who makes it now, and until when the last one is good.
+    _turns: dict[str, asyncio.Lock] = field(init=False, default_factory=dict)
+    _cache: dict[str, tuple[_Document, float]] = field(init=False, default_factory=dict)
 
     async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         read = await self._read_budgets()
         return await self._answer(lambda scheduler, now: _why(scheduler, now, namespace, name, lambda: read))
 
     async def history(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
-        journals = [] if self._journals is None else [path for path in self._journals() if path.exists()]
+        journals = [] if self.journals is None else [path for path in self.journals() if path.exists()]
         if not journals:
             raise RequestRefusedError(404, "no-journal", "no journal contains the history of the job")
         return await self._answer(lambda scheduler, now: _history(journals, now, namespace, name))
@@ -99,23 +87,23 @@ class SchedulerAnswers:
         return await self._answer(lambda scheduler, now: _what_if(scheduler, now, _read(text)))
 
     async def report(self, asker: Asker, by: GroupBy, days: int) -> Mapping[str, Any]:
-        if self._accounts is None:
+        if self.accounts is None:
             raise RequestRefusedError(404, "no-accounting", "accounting documents are not stored here")
-        documents = await self._accounts()
+        documents = await self.accounts()
         return await self._answer(lambda scheduler, now: _report(documents, now, by, days))
 
     async def document(self, asker: Asker, name: str) -> Mapping[str, Any]:
         """Many ask for it again and again, so it is made now and then: rarely if it takes long."""
-        async with self._turns[name]:
+        async with self._turns.setdefault(name, asyncio.Lock()):
             document, until = self._cache.get(name, ({}, -math.inf))
             began = time.monotonic()
             if began >= until:
                 budgets = await self._read_budgets()
-                reported = await self._reported() if name == "problems" else ()
+                reported = await self.reported() if name == "problems" else ()
 
                 def make(scheduler: WatchedScheduler, now: int) -> object:
-                    beside = budgets, reported, self._written
-                    answers = ViewAnswers(scheduler.view, now, *beside, renews_reports=self._renews_reports)
+                    beside = budgets, reported, self.written
+                    answers = ViewAnswers(scheduler.view, now, *beside, renews_reports=self.renews_reports)
                     return CLUSTER_DOCUMENTS[name](answers)
 
                 document = await self._answer(make)
@@ -125,13 +113,13 @@ class SchedulerAnswers:
 
     async def _read_budgets(self) -> BudgetsRead:
         # A copy of the process has no connections.
-        return no_budgets() if self._disruption_budgets is None else await self._disruption_budgets()
+        return no_budgets() if self.disruption_budgets is None else await self.disruption_budgets()
 
     async def _answer(self, question: Callable[[WatchedScheduler, int], object]) -> _Document:
         """Raises RequestRefusedError and NotLeadingError."""
         try:
-            answer = await self._forked_queries.answer(
-                self._core.copy, lambda scheduler, now: _encoded(question, scheduler, now)
+            answer = await self.forked_queries.answer(
+                self.core.copy, lambda scheduler, now: _encoded(question, scheduler, now)
             )
         except TooManyQuestionsError as error:
             raise RequestRefusedError(503, "busy", str(error)) from None

@@ -47,5 +47,7 @@ def lab_dashboard(live: LiveLab, forked_queries: ForkedQueries | None = None) ->
     async def accounts() -> Documents:
         return live.accounts.read()
 
-    answers = SchedulerAnswers(core, journals, forked_queries, accounts=accounts, renews_reports=False)
+    answers = SchedulerAnswers(
+        core, journals, forked_queries or ForkedQueries(), accounts=accounts, renews_reports=False
+    )
     return DashboardServer(Hub(core, source), answers, Guard())

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import field
 
 import msgspec
 
@@ -106,40 +107,32 @@ class _OtherLeader:
     until: float
 
 
+@dataclass(slots=True, eq=False)
 class LeaderElection:
     """`leading` is set while this replica leads, `lost` while it does not.
 
     `run` runs until it is canceled.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        fence: Fence,
-        identity: str,
-        *,
-        clock: Clock,
-        settings: LeaseSettings | None = None,
-        on_change: Callable[[bool], None] = lambda leads: None,
-        healthy: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self.identity = identity
-        self.leading = asyncio.Event()
-        self.lost = asyncio.Event()
+    client: Client
+    fence: Fence
+    identity: str
+    clock: Clock
+    settings: LeaseSettings = field(default_factory=LeaseSettings)
+    on_change: Callable[[bool], None] = lambda leads: None
+    healthy: Callable[[], bool] = lambda: True
+    leading: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    lost: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    #: Set after the first attempt, whether this replica leads or not.
+    attempted: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    #: When this replica became the leader last, by the monotonic clock.
+    elected_at: float = field(init=False, default=float("-inf"))
+    #: The lease as this replica wrote it last, while it holds it.
+    _ours: _Lease | None = field(init=False, default=None)
+    _other: _OtherLeader | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
         self.lost.set()
-        #: Set after the first attempt, whether this replica leads or not.
-        self.attempted = asyncio.Event()
-        self._client = client
-        self._fence = fence
-        self._clock = clock
-        self._settings = settings or LeaseSettings()
-        self._on_change = on_change
-        self._healthy = healthy
-        #: When this replica became the leader last, by the monotonic clock.
-        self.elected_at = float("-inf")
-        #: The lease as this replica wrote it last, while it holds it.
-        self._ours: _Lease | None = None
-        self._other: _OtherLeader | None = None
 
     @property
     def leader(self) -> str:
@@ -151,16 +144,16 @@ class LeaderElection:
     async def run(self) -> None:
         try:
             while True:
-                while not (self._healthy() and await self._attempt()):
+                while not (self.healthy() and await self._attempt()):
                     self.attempted.set()
-                    await self._clock.sleep(self._settings.retry)
+                    await self.clock.sleep(self.settings.retry)
                 self._set_leading(True)
                 self.attempted.set()
                 await self._renew_until_lost()
                 self._set_leading(False)
-                if self._ours is not None and not self._healthy():
+                if self._ours is not None and not self.healthy():
                     # Writes that were sent before the fence closed end first.
-                    await self._clock.sleep(MIN_FENCE_GAP)
+                    await self.clock.sleep(MIN_FENCE_GAP)
                     await self.release()
         finally:
             self.attempted.set()
@@ -169,7 +162,7 @@ class LeaderElection:
     async def release(self) -> None:
         """Give up the lease, so that another replica can take over at once. The fence is closed first."""
         ours, self._ours = self._ours, None
-        self._fence.close()
+        self.fence.close()
         self._set_leading(False)
         if ours is None:
             return
@@ -193,24 +186,24 @@ class LeaderElection:
         if leads == self.leading.is_set():
             return
         if leads:
-            self.elected_at = self._clock.monotonic()
+            self.elected_at = self.clock.monotonic()
             self.leading.set()
             self.lost.clear()
         else:
-            self._fence.close()
+            self.fence.close()
             self.leading.clear()
             self.lost.set()
         _LOG.info("became the leader" if leads else "no longer the leader", identity=self.identity)
-        self._on_change(leads)
+        self.on_change(leads)
 
     async def _renew_until_lost(self) -> None:
         """Returns when the lease is lost: taken by another replica, or not renewed before the deadline.
 
         Also when it is to be given up, because this replica is not healthy.
         """
-        while self._fence.is_open:
-            await self._clock.sleep(self._settings.retry)
-            if not self._healthy():
+        while self.fence.is_open:
+            await self.clock.sleep(self.settings.retry)
+            if not self.healthy():
                 _LOG.error("the core makes no progress; the lease is released")
                 return
             if not await self._attempt() and self._ours is None and self._other is not None:
@@ -221,7 +214,7 @@ class LeaderElection:
 
     async def _attempt(self) -> bool:
         """Try to take or renew the lease; whether this replica holds it now."""
-        sent = self._clock.monotonic()
+        sent = self.clock.monotonic()
         try:
             lease = self._ours or await self._available_lease()
             if lease is None:
@@ -241,21 +234,21 @@ class LeaderElection:
             return False
         self._ours = written
         self._other = None
-        if self.leading.is_set() and not self._fence.is_open:
+        if self.leading.is_set() and not self.fence.is_open:
             # Too late: writes since the deadline were given up and would not be repeated. The term ends, and
             # the state is built again.
             return False
-        self._fence.open_until(sent + self._settings.renew_deadline)
+        self.fence.open_until(sent + self.settings.renew_deadline)
         return True
 
     async def _available_lease(self) -> _Lease | None:
         """The lease if this replica may take or renew it; None while another replica holds it."""
-        settings = self._settings
+        settings = self.settings
         where = (settings.namespace, settings.name)
         # A renewal that waits for the rate limit could be too late.
-        existing = await self._client.find(LEASES, *where, _Lease, settings.timeout, rate_limited=False)
+        existing = await self.client.find(LEASES, *where, _Lease, settings.timeout, rate_limited=False)
         lease = existing or _Lease(_LeaseMeta(settings.name, settings.namespace))
-        spec, moment = lease.spec, self._clock.monotonic()
+        spec, moment = lease.spec, self.clock.monotonic()
         if spec.holder_identity and spec.holder_identity != self.identity:
             renewal = (spec.holder_identity, spec.renew_time, spec.lease_transitions)
             # Counted from when it was seen here: the clocks of other machines may be wrong. Not less than the
@@ -270,7 +263,7 @@ class LeaderElection:
         return lease if self._other is None or moment >= self._other.until else None
 
     def _renewed(self, lease: _Lease) -> _Lease:
-        now = micro_time(self._clock.now())
+        now = micro_time(self.clock.now())
         spec = lease.spec
         if spec.holder_identity != self.identity:
             is_new = lease.metadata.resource_version is None
@@ -278,18 +271,18 @@ class LeaderElection:
             spec.lease_transitions = 0 if is_new else ((spec.lease_transitions or 0) + 1) % INT32
             spec.acquire_time = now
             spec.holder_identity = self.identity
-        spec.lease_duration_seconds = int(self._settings.duration)
+        spec.lease_duration_seconds = int(self.settings.duration)
         spec.renew_time = now
         return lease
 
     async def _put(self, lease: _Lease) -> _Lease:
-        settings = self._settings
+        settings = self.settings
         body = msgspec.json.encode(lease)
         if lease.metadata.resource_version is None:
             path, method = LEASES.path(settings.namespace), "POST"
         else:
             path, method = LEASES.path(settings.namespace, settings.name), "PUT"
-        answer = await self._client.request(
+        answer = await self.client.request(
             method, path, body=body, timeout=settings.timeout, rate_limited=False
         )
         try:

@@ -113,7 +113,7 @@ class EventRecorder:
         clock: Clock,
         observer: Metrics,
         precedence: Precedence,
-        namespaces: TerminatingNamespaces | None = None,
+        namespaces: TerminatingNamespaces,
     ) -> None:
         self._client = client
         self._clock = clock

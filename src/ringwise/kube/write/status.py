@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from ringwise.messages import commands as cmd
 from ringwise.messages.commands import SetQueueStatus
 from ringwise.messages.event_reasons import EventReason
 from ringwise.metrics.prometheus import Metrics
+from ringwise.records import dataclass
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.model import EMPTY
 from ringwise.wellknown import NAMESPACE_LIMITS, OPERATOR_GROUP
@@ -55,25 +56,19 @@ MAX_WRITES_PER_SECOND = 20.0
 PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
 
 
+@dataclass(slots=True, eq=False)
 class QueueStatusWriter:
     """The status of Queue objects, written about once per second and queue at most.
 
     Their state is not part of it: the controller and users write that.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        updates: StatusQueue,
-        observed: Mapping[str, ObservedQueue],
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._updates = updates
-        self._observed = observed
-        self._clock = clock
-        self._waiting: dict[str, SetQueueStatus] = {}
-        self._task: asyncio.Task[None] | None = None
+    client: Client
+    updates: StatusQueue
+    observed: Mapping[str, ObservedQueue]
+    clock: Clock
+    _waiting: dict[str, SetQueueStatus] = field(init=False, default_factory=dict)
+    _task: asyncio.Task[None] | None = field(init=False, default=None)
 
     def put(self, command: SetQueueStatus) -> None:
         self._waiting[command.name] = command
@@ -85,16 +80,16 @@ class QueueStatusWriter:
         while self._waiting:
             commands, self._waiting = self._waiting, {}
             for command in commands.values():
-                self._updates.put(f"Queue {command.name}", partial(self._write, command))
-            await self._clock.sleep(max(WRITE_INTERVAL, len(commands) / MAX_WRITES_PER_SECOND))
+                self.updates.put(f"Queue {command.name}", partial(self._write, command))
+            await self.clock.sleep(max(WRITE_INTERVAL, len(commands) / MAX_WRITES_PER_SECOND))
         self._task = None
 
     async def _write(self, command: SetQueueStatus) -> None:
-        observed = self._observed.get(command.name)
+        observed = self.observed.get(command.name)
         # A queue without an object, such as `default` where it was not created, has no status to write.
         if observed is not None:
             body = {"status": queue_status(command, observed)}
-            await self._client.patch(QUEUES, "", command.name, body, subresource="status")
+            await self.client.patch(QUEUES, "", command.name, body, subresource="status")
 
     async def finish(self) -> None:
         if self._task is not None:
@@ -143,7 +138,7 @@ class StatusWriter:
             clock=clock,
             observer=observer,
             precedence=precedence,
-            namespaces=namespaces,
+            namespaces=namespaces or TerminatingNamespaces(),
         )
         self.queues = QueueStatusWriter(client, self.updates, observed.queues, clock)
         #: Groups whose status was written in this term, and what was.

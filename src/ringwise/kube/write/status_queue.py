@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import field
 from functools import partial
 
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
@@ -13,6 +14,7 @@ from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.kubeclient.tasks import end, first_of
 from ringwise.log import Logger
 from ringwise.metrics.prometheus import Metrics
+from ringwise.records import dataclass
 
 _LOG = Logger()
 
@@ -47,6 +49,7 @@ class Precedence:
             await first_of(busy.wait(), self._clock.sleep(left))
 
 
+@dataclass(slots=True, eq=False)
 class StatusQueue:
     """Writes by object, made by a few workers in the order in which the objects came.
 
@@ -56,35 +59,23 @@ class StatusQueue:
     attempts; with `requeue` it goes back into the queue instead, unless the server refused it for good.
     """
 
-    def __init__(
-        self,
-        name: str,
-        retrier: Retrier,
-        workers: int,
-        observer: Metrics,
-        clock: Clock,
-        before_write: Callable[[float], Awaitable[None]],
-        *,
-        requeue: bool = False,
-        namespaces: TerminatingNamespaces | None = None,
-    ) -> None:
-        self._namespaces = namespaces or TerminatingNamespaces()
-        self._name = name
-        self._retrier = retrier
-        self._max_workers = workers
-        self._observer = observer
-        self._clock = clock
-        self._before_write = before_write
-        self._requeue = requeue
-        # An OrderedDict finds its first key at once; a plain dict that lost many leading keys does not.
-        self._waiting: OrderedDict[str, _Entry] = OrderedDict()
-        self._urgent: OrderedDict[str, _Entry] = OrderedDict()
-        #: Objects that are being written. Their next entry waits, or it could be overtaken.
-        self._writing: set[str] = set()
-        #: Of those, the ones whose entry is obsolete: it is not retried.
-        self._obsolete: set[str] = set()
-        self._workers: set[asyncio.Task[None]] = set()
-        self._urgent_workers: set[asyncio.Task[None]] = set()
+    name: str
+    retrier: Retrier
+    max_workers: int
+    observer: Metrics
+    clock: Clock
+    before_write: Callable[[float], Awaitable[None]]
+    requeue: bool = False
+    namespaces: TerminatingNamespaces = field(default_factory=TerminatingNamespaces)
+    # An OrderedDict finds its first key at once; a plain dict that lost many leading keys does not.
+    _waiting: OrderedDict[str, _Entry] = field(init=False, default_factory=OrderedDict)
+    _urgent: OrderedDict[str, _Entry] = field(init=False, default_factory=OrderedDict)
+    #: Objects that are being written. Their next entry waits, or it could be overtaken.
+    _writing: set[str] = field(init=False, default_factory=set)
+    #: Of those, the ones whose entry is obsolete: it is not retried.
+    _obsolete: set[str] = field(init=False, default_factory=set)
+    _workers: set[asyncio.Task[None]] = field(init=False, default_factory=set)
+    _urgent_workers: set[asyncio.Task[None]] = field(init=False, default_factory=set)
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._urgent)
@@ -96,14 +87,14 @@ class StatusQueue:
         before = queue.get(key)
         if before is None and len(queue) >= MAX_WAITING:
             queue.popitem(last=False)
-            self._observer.dropped_updates.inc(self._name)
-        queue[key] = (self._clock.monotonic() if before is None else before[0], write)
+            self.observer.dropped_updates.inc(self.name)
+        queue[key] = (self.clock.monotonic() if before is None else before[0], write)
         self._start(urgent)
 
     def _start(self, urgent: bool) -> None:
         workers = self._urgent_workers if urgent else self._workers
-        if len(workers) < self._max_workers:
-            worker = asyncio.create_task(self._work(urgent), name=f"status {self._name}")
+        if len(workers) < self.max_workers:
+            worker = asyncio.create_task(self._work(urgent), name=f"status {self.name}")
             workers.add(worker)
             worker.add_done_callback(workers.discard)
 
@@ -125,26 +116,26 @@ class StatusQueue:
         while (taken := await self._take(urgent)) is not None:
             queue, key, entry = taken
             try:
-                await self._retrier.run(partial(self._attempt, key, entry[1]), _ATTEMPTS)
+                await self.retrier.run(partial(self._attempt, key, entry[1]), _ATTEMPTS)
             except GivenUpError as error:
-                if error.retryable and self._requeue and key not in self._obsolete:
+                if error.retryable and self.requeue and key not in self._obsolete:
                     # Controllers wait for it, so it is queued again, unless there is a newer entry.
                     if key not in self._waiting and key not in self._urgent:
                         queue[key] = entry
                     continue
                 # An object that is gone needs no status.
                 if error.status != 404:
-                    self._observer.dropped_updates.inc(self._name)
-                    if not self._namespaces.explain(str(error)):
+                    self.observer.dropped_updates.inc(self.name)
+                    if not self.namespaces.explain(str(error)):
                         _LOG.info("status not written", object=key, why=str(error))
             except Exception:
                 # One entry that cannot be written must not stop the others.
-                self._observer.dropped_updates.inc(self._name)
+                self.observer.dropped_updates.inc(self.name)
                 _LOG.exception("internal error while writing a status", object=key)
             finally:
                 self._writing.discard(key)
                 self._obsolete.discard(key)
-            self._observer.queue_length(self._name, len(self))
+            self.observer.queue_length(self.name, len(self))
         # Here and not in a callback: an entry put in between would rely on a worker that has ended.
         if (worker := asyncio.current_task()) is not None:
             (self._urgent_workers if urgent else self._workers).discard(worker)
@@ -158,7 +149,7 @@ class StatusQueue:
         if self._first(self._urgent) is None:
             if urgent or not self._waiting:
                 return None
-            await self._before_write(next(iter(self._waiting.values()))[0])
+            await self.before_write(next(iter(self._waiting.values()))[0])
         for queue in (self._urgent, self._waiting):
             if (key := self._first(queue)) is not None:
                 self._writing.add(key)
