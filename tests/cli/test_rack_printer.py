@@ -69,4 +69,5 @@ def test_long_lists_are_broken_and_superpods_without_blocks_are_counted() -> Non
 def test_nodes_in_no_rack_are_counted() -> None:
     picture = superpod(0, rack(0, 3))
     picture.free.append("lost")
+    picture.free_nodes += 1
     assert draw_racks([picture]).plain.startswith("SuperPoD 0  4 free in 1 rack; 1 node in no rack\n")

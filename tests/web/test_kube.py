@@ -7,6 +7,7 @@ import copy
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from aiohttp import ClientSession
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.live import NothingReadableError
 from ringwise.apps.web.job_documents import SchedulerAnswers
-from ringwise.apps.web.kube import BUDGETS_PERIOD, MEMORY, BudgetsOfCluster, KubeCore, serving_dashboard
+from ringwise.apps.web.kube import BUDGETS_PERIOD, MEMORY, KubeCore, Recent, list_budgets, serving_dashboard
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.standalone import serve_standalone
 from ringwise.kube.run.core_thread import CoreStoppedError, MachineAdapter, SchedulerAdapter
@@ -119,10 +120,10 @@ async def test_however_many_ask_disruption_budgets_are_listed_now_and_then() -> 
     async with server() as (api, client):
         guarded(api, 1)
         now = 0.0
-        budgets = BudgetsOfCluster(client, lambda: now)
+        budgets = Recent(partial(list_budgets, client), BUDGETS_PERIOD, lambda: now)
 
         async def listed() -> int:
-            first, second = await asyncio.gather(budgets.read(), budgets.read())
+            first, second = await asyncio.gather(budgets(), budgets())
             assert first == second
             assert len(first[0]) == 1
             return api.count(DISRUPTION_BUDGETS.path())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
-from ringwise.apps.web.kube import RecentAccounts
+from ringwise.apps.web.kube import CACHE_SECONDS, Recent, read_documents
 from ringwise.kubeclient.client import ApiError, UnreachableError
 from ringwise.manifests.accounts.document import (
     FORMAT,
@@ -70,7 +71,7 @@ async def test_documents_are_read_once_a_minute_for_all() -> None:
     async def read() -> Any:
         return next(answers)
 
-    accounts = RecentAccounts(read, lambda: next(times))
+    accounts = Recent(partial(read_documents, read), CACHE_SECONDS, lambda: next(times))
     found = [await accounts() for _ in range(5)]
     assert found == [[("first", "")]] * 3 + [[("second", "")]] * 2
 
@@ -94,7 +95,7 @@ async def test_what_cannot_be_read_is_said_and_asked_for_again(
             raise problems.pop()
         return [("read", "")]
 
-    accounts = RecentAccounts(read, lambda: 0.0)
+    accounts = Recent(partial(read_documents, read), CACHE_SECONDS, lambda: 0.0)
     with pytest.raises(RequestRefusedError) as refusal:
         await accounts()
     assert (refusal.value.status, refusal.value.code) == (status, code)

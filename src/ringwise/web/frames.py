@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 
 import msgspec
 
@@ -84,14 +85,7 @@ class FrameHistory:
 
     def after(self, since: int) -> Iterator[Frame]:
         """The frames that follow a sequence that `has` has confirmed."""
-        skip = since - self.first
-        return iter(list(_tail(self._frames, skip)))
+        return iter(list(islice(self._frames, since - self.first, None)))
 
     def __len__(self) -> int:
         return len(self._frames)
-
-
-def _tail(frames: Iterable[Frame], skip: int) -> Iterator[Frame]:
-    for position, frame in enumerate(frames):
-        if position >= skip:
-            yield frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
@@ -39,8 +39,18 @@ class Endpoint:
     method: str = "get"
     content_type: str = "application/json"
     query: tuple[tuple[str, str], ...] = ()
-    #: Statuses besides 200.
-    statuses: tuple[int, ...] = (400, 401, 403, 503)
+    #: Whether there may be nothing to show, though the path names nothing.
+    may_be_missing: bool = False
+
+    @property
+    def statuses(self) -> Iterator[int]:
+        """Those besides 200."""
+        yield from (400, 401, 403)
+        if self.may_be_missing or "{" in self.path:
+            yield 404
+        if self.method == "post":
+            yield 413
+        yield 503
 
 
 _JOB = "/api/v1/jobs/{namespace}/{name}"
@@ -82,38 +92,35 @@ ENDPOINTS = (
         ),
     ),
     Endpoint("/api/v1/series", "The history in numbers", "From the memory of the process.", SeriesDocument),
-    Endpoint(_JOB, "A job", "With its pods.", DashboardJobDocument, statuses=(400, 401, 403, 404, 503)),
+    Endpoint(_JOB, "A job", "With its pods.", DashboardJobDocument),
     Endpoint(
         f"{_JOB}/why",
         "Why a job waits",
         "The document of `ringwise why -o json`. Fixes were tried on the present state, and undone.",
         WhyDocument,
-        statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(
         f"{_JOB}/history",
         "The life of a job",
         "The document of `ringwise why --history -o json`.",
         HistoryDocument,
-        statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(
         "/api/v1/nodes/{name}",
         "A node",
         "With its chips and who holds them.",
         DashboardNodeDocument,
-        statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(
         "/api/v1/report",
         "Accounting",
         "The document of `ringwise report -o json` for the last days, today included.",
         ReportDocument,
+        may_be_missing=True,
         query=(
             ("by", "What is added up: queue (default), namespace, user, job or board."),
             ("days", "How many days, 1 to 366; 7 where it is missing."),
         ),
-        statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(
         "/api/v1/what-if",
@@ -122,7 +129,6 @@ ENDPOINTS = (
         "present state out. Nothing is changed.",
         PlaceDocument,
         method="post",
-        statuses=(400, 401, 403, 413, 503),
     ),
     *DOCUMENTS.values(),
 )

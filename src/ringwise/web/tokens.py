@@ -68,19 +68,14 @@ class _AccessReview(msgspec.Struct):
     status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
 
 
-class _CachedReview:
-    def __init__(self, until: float, refusal: RequestRefusedError | None) -> None:
-        self.until = until
-        self.refusal = refusal
-
-
 class ApiServerTokens:
     """Asks the API server about tokens, each of them once in a while."""
 
     def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
         self._client = client
         self._clock = clock or RealClock()
-        self._reviews: dict[bytes, _CachedReview] = {}
+        #: Until when an answer counts, and the refusal.
+        self._reviews: dict[bytes, tuple[float, RequestRefusedError | None]] = {}
         self._asking: dict[bytes, asyncio.Future[RequestRefusedError | None]] = {}
         self._turn = asyncio.Semaphore(MAX_CHECKS)
 
@@ -90,8 +85,8 @@ class ApiServerTokens:
             raise RequestRefusedError(401, "token-invalid", "this is not a bearer token")
         digest = hashlib.sha256(token.encode()).digest()
         review = self._reviews.get(digest)
-        if review is not None and self._clock.monotonic() < review.until:
-            refusal = review.refusal
+        if review is not None and self._clock.monotonic() < review[0]:
+            refusal = review[1]
         else:
             refusal = await self._shared(digest, token)
         if refusal is not None:
@@ -118,7 +113,7 @@ class ApiServerTokens:
         self._reviews.pop(digest, None)
         while len(self._reviews) >= MAX_TOKENS:
             del self._reviews[next(iter(self._reviews))]
-        self._reviews[digest] = _CachedReview(self._clock.monotonic() + lifetime, refusal)
+        self._reviews[digest] = self._clock.monotonic() + lifetime, refusal
         return refusal
 
     async def _refusal(self, token: str) -> RequestRefusedError | None:

@@ -70,7 +70,7 @@ from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.readable import UNREADABLE, readable
 from ringwise.manifests.text.unknown_fields import manifest_notes
-from ringwise.manifests.text.wire import MetaWire, WireStruct
+from ringwise.manifests.text.wire import ObjectWire
 from ringwise.messages.events import Event
 from ringwise.metrics.connections import listening_sockets
 from ringwise.metrics.endpoints import parse_address, serving
@@ -141,12 +141,7 @@ class _Review(msgspec.Struct, rename="camel"):
     request: _Request | None = None
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    deletion_timestamp: str | None = None
-
-
-class _Object(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+class _Object(ObjectWire):
     spec: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -530,21 +525,17 @@ async def serve(
         await servers.aclose()
 
 
-class _NamespaceWire(WireStruct):
-    metadata: MetaWire | None = None
-
-
-class NamespaceReader(StatusReader[_NamespaceWire]):
+class NamespaceReader(StatusReader[ObjectWire]):
     """Stores the queues that namespaces name for their PodGroups, by an annotation as in Volcano.
 
     The core has no need of namespaces.
     """
 
     def __init__(self, queues: dict[str, str]) -> None:
-        super().__init__(_NamespaceWire, queues)
+        super().__init__(ObjectWire, queues)
 
-    def objects(self, wire: _NamespaceWire, issues: Findings) -> KeyedObjects | None:
-        meta = wire.metadata or MetaWire()
+    def objects(self, wire: ObjectWire, issues: Findings) -> KeyedObjects | None:
+        meta = wire.metadata
         queue = (meta.annotations or {}).get(SCHEDULING_QUEUE_NAME)
         if queue:
             self._observed[meta.name or ""] = queue

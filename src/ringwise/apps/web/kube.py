@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 from ringwise import __version__
@@ -41,6 +41,9 @@ MEMORY = "what only the leader remembers: reservations, waits after faults and f
 
 #: Seconds.
 BUDGETS_PERIOD = 5.0
+
+
+Value = TypeVar("Value")
 
 
 class KubeCore:
@@ -78,66 +81,51 @@ class KubeCore:
             raise NotLeadingError(self._runner.leader) from None
 
 
-class BudgetsOfCluster:
-    """The disruption budgets, listed at most every few seconds, however many ask."""
-
-    def __init__(self, client: Client, now: Callable[[], float] = time.monotonic) -> None:
-        self._client = client
-        self._now = now
-        self._turn = asyncio.Lock()
-        self._read: BudgetsRead = ((), ())
-        self._until = -math.inf
-
-    async def read(self) -> BudgetsRead:
-        async with self._turn:
-            if self._now() >= self._until:
-                try:
-                    self._read = (await read_budgets(self._client), ())
-                except (ApiError, UnreachableError) as error:
-                    self._read = ((), (f"disruption budgets: {error}",))
-                self._until = self._now() + BUDGETS_PERIOD
-            return self._read
-
-
 #: Seconds for which documents are kept: they are written once a minute, and are many megabytes.
 CACHE_SECONDS = 60.0
 
 
-class RecentAccounts:
-    """Reads them once for all who look."""
+class Recent(Generic[Value]):
+    """Reads a value at most once in so many seconds, for all who ask."""
 
-    def __init__(self, read: ReadAccounts, clock: Callable[[], float] = time.monotonic) -> None:
-        self._read = read
-        self._clock = clock
-        self._lock = asyncio.Lock()
-        self._at: float | None = None
-        self._documents: Documents = ()
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[Value]],
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read, self._seconds, self._clock = read, seconds, clock
+        self._turn = asyncio.Lock()
+        #: When it was read, and the value.
+        self._last: tuple[float, Value] | None = None
 
-    async def __call__(self) -> Documents:
-        """Raises RequestRefusedError."""
-        async with self._lock:
+    async def __call__(self) -> Value:
+        async with self._turn:
             now = self._clock()
-            if self._at is None or now - self._at >= CACHE_SECONDS:
-                self._documents, self._at = await self._fresh(), now
-            return self._documents
-
-    async def _fresh(self) -> Documents:
-        try:
-            return await self._read()
-        except ApiError as error:
-            # The right is this process's to have: another token of the reader does not help.
-            status, code = (
-                (404, "no-accounting") if error.status in (401, 403) else (503, "no-accounting-now")
-            )
-            raise RequestRefusedError(status, code, f"accounting cannot be read: {error}") from None
-        except (UnreachableError, OSError) as error:
-            text = f"accounting cannot be read: {error}"
-            raise RequestRefusedError(503, "no-accounting-now", text) from None
+            if self._last is None or now - self._last[0] >= self._seconds:
+                self._last = now, await self._read()
+            return self._last[1]
 
 
-def accounts_in_cluster(client: Client) -> ReadAccounts:
-    """Those in ConfigMaps."""
-    return RecentAccounts(lambda: accounts_of(client, VOLCANO_SYSTEM))
+async def list_budgets(client: Client) -> BudgetsRead:
+    """The disruption budgets of the cluster, or why they cannot be read."""
+    try:
+        return await read_budgets(client), ()
+    except (ApiError, UnreachableError) as error:
+        return (), (f"disruption budgets: {error}",)
+
+
+async def read_documents(read: ReadAccounts) -> Documents:
+    """The documents of accounting. Raises RequestRefusedError."""
+    try:
+        return await read()
+    except ApiError as error:
+        # The right is this process's to have: another token of the reader does not help.
+        status, code = (404, "no-accounting") if error.status in (401, 403) else (503, "no-accounting-now")
+        raise RequestRefusedError(status, code, f"accounting cannot be read: {error}") from None
+    except (UnreachableError, OSError) as error:
+        text = f"accounting cannot be read: {error}"
+        raise RequestRefusedError(503, "no-accounting-now", text) from None
 
 
 class KubeAnswers:
@@ -234,8 +222,7 @@ def serving_dashboard(
     guard = Guard(options.hosts, None if options.local else ApiServerTokens(client))
     hub = Hub(core, source, written=written)
     replicas = Replicas(options.replicas, options.certificate) if options.replicas else None
-    read = accounts_in_cluster(client) if accounts is None else RecentAccounts(accounts)
-    budgets = BudgetsOfCluster(client).read
+    read = accounts or partial(accounts_of, client, VOLCANO_SYSTEM)
 
     async def reported() -> list[Finding]:
         unread = [unreadable(f"{bad.kind} {bad.key}", bad.problems) for bad in runner.malformed]
@@ -255,8 +242,8 @@ def serving_dashboard(
     own = SchedulerAnswers(
         core,
         lambda: journals,
-        disruption_budgets=budgets,
-        accounts=read,
+        disruption_budgets=Recent(partial(list_budgets, client), BUDGETS_PERIOD),
+        accounts=Recent(partial(read_documents, read), CACHE_SECONDS),
         reported=reported,
         written=written,
     )

@@ -14,12 +14,8 @@ from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import DISRUPTION_BUDGETS, PODS
 from ringwise.manifests.objects.disruption_budgets import BudgetStatusWire, BudgetWire, budget_from_wire
 from ringwise.manifests.text.errors import Findings
-from ringwise.manifests.text.wire import MetaWire, WireStruct
+from ringwise.manifests.text.wire import ObjectWire
 from ringwise.scheduler.defragment.movable import DisruptionBudget
-
-
-class _Labeled(WireStruct):
-    metadata: MetaWire | None = None
 
 
 async def held_back(client: Client, namespace: str, pods: Sequence[Mapping[str, str]]) -> list[str]:
@@ -40,9 +36,8 @@ async def pods_held_back(client: Client, namespace: str, names: Sequence[str]) -
 
 async def _labels(client: Client, namespace: str, name: str) -> Mapping[str, str]:
     """None of a pod that is gone."""
-    pod = await client.find(PODS, namespace, name, _Labeled) or _Labeled()
-    written = (pod.metadata.labels if pod.metadata is not None else None) or {}
-    return {key: value or "" for key, value in written.items()}
+    pod = await client.find(PODS, namespace, name, ObjectWire) or ObjectWire()
+    return {key: value or "" for key, value in (pod.metadata.labels or {}).items()}
 
 
 def _held_back(budgets: Iterable[DisruptionBudget], pods: Sequence[Mapping[str, str]]) -> list[str]:
