@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
+from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.selectors import written_taint
 from ringwise.grammar import agrees, counted
 from ringwise.plugins.predicates.reasons import (
@@ -29,6 +30,9 @@ from ringwise.scheduler.explain.fix_search import (
     joined,
     together,
 )
+from ringwise.scheduler.explain.job_fixes import JOB_FIXES, minimum_fixes, queue_fixes, size_fixes
+from ringwise.scheduler.explain.limit_waits import limit_fixes
+from ringwise.scheduler.explain.preemption import bundle_fixes, cooldown_fixes
 from ringwise.state.model import Isolation
 from ringwise.state.reasons import NODE_DRAINS, NODE_ISOLATED, NODE_NOT_READY, NODE_RESERVED
 from ringwise.state.volume_table import keys_of
@@ -146,15 +150,15 @@ def ended_job_fixes(search: FixSearch) -> Iterator[Fix]:
 def move_fixes(search: FixSearch) -> Iterator[Fix]:
     """Running jobs moved to other places, where enough chips are free for the job, but in the wrong ones."""
     view, job = search.view, search.job
-    if view.settings.defragment == "off" or not search.may_move:
+    if view.settings.defragment == "off" or not search.budget.may_move:
         return
     budget = PlanBudget(_MOVE_STEPS)
-    budgets, unread = search.disruption_budgets()
+    budgets, unread = search.budget.disruption_budgets()
     plan = find_plan_inside(view, job, search.now, budget, budgets)
     if isinstance(plan, NoPlan):
         search.cut_short = search.cut_short or plan.reason.code == PLAN_TOO_COSTLY.code
         return
-    search.omit(unread)
+    search.budget.omitted += unread
     moved = plan.moved_jobs
     first = view.jobs[moved[0]]
     what = f"job {first.namespace}/{first.name}" if len(moved) == 1 else counted(moved, "job")
@@ -295,15 +299,15 @@ def waits_for_claim(reason: Reason) -> bool:
     return reason.code in OF_CLAIMS
 
 
-def claim_fixes(search: FixSearch, reason: Reason) -> Iterator[Fix]:
+def claim_fixes(search: FixSearch) -> Iterator[Fix]:
     """What the reason says of the claim; tried with volumes that every node can use."""
-    if reason.code == CLAIM_IN_USE.code:
+    if search.reason.code == CLAIM_IN_USE.code:
         yield from ended_job_fixes(search)
         return
     pods = search.job.in_order
     supposed = partial(search.view.what_if.claims_bound, pods)
     if search.holds(supposed, sum(len(pod.claims) for pod in pods)):
-        for text in reason.fixes:
+        for text in search.reason.fixes:
             yield search.fix("claim", text, supposed)
 
 
@@ -319,3 +323,38 @@ def volume_fixes(search: FixSearch) -> Iterator[Fix]:
     text = f"use {agrees(len(claims), 'a volume', 'volumes')} for {joined(names)} that every node can use"
     supposed = partial(search.view.what_if.claims_bound, pods, others=True)
     yield from search.attempt("claim", text, supposed, sum(len(pod.claims) for pod in pods))
+
+
+# -- all fixes --------------------------------------------------------------------------------------
+
+#: The cheapest for the cluster first.
+_FIXES = (
+    *JOB_FIXES,
+    isolation_fixes,
+    reservation_fixes,
+    chip_fixes,
+    cooldown_fixes,
+    bundle_fixes,
+    move_fixes,
+    ended_job_fixes,
+    node_fixes,
+)
+#: Of a job that waits for a limit: no chips, nodes or moves help; and what others run is not shown.
+_OF_LIMITS = (limit_fixes, size_fixes, minimum_fixes, queue_fixes)
+
+
+def find_fixes(search: FixSearch) -> list[Fix]:
+    """What would let the pending job start; each was tried."""
+    tried: Sequence[Sequence[Callable[[FixSearch], Iterator[Fix]]]]
+    if waits_for_limit(search.reason):
+        tried = (_OF_LIMITS,)
+    elif waits_for_claim(search.reason):
+        tried = ((claim_fixes,),)
+    else:
+        tried = (_FIXES, (volume_fixes,), (wait_fixes,))
+    for kinds in tried:
+        fixes = [fix for fixes_of in kinds for fix in fixes_of(search)]
+        if fixes:
+            # A gang of fewer pods is another job: it is the last thing to suggest.
+            return sorted(fixes, key=lambda fix: fix.kind == "min-available")
+    return []

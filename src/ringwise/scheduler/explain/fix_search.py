@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from itertools import chain, islice
 
 from ringwise.framework.job import Job
 from ringwise.framework.trials import nearest
 from ringwise.grammar import agrees, counted
+from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
+from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.closest_nodes import Refusals
 from ringwise.scheduler.explain.what_if import JobChange
 from ringwise.scheduler.view import SchedulerView
@@ -84,6 +85,7 @@ class FixSearch:
         view: SchedulerView,
         job: Job,
         now: int,
+        reason: Reason,
         refusals: Refusals | None,
         ahead: Sequence[Job],
         budget: SearchBudget,
@@ -91,13 +93,15 @@ class FixSearch:
         self.view = view
         self.job = job
         self.now = now
+        #: Why it waits.
+        self.reason = reason
         #: Near misses, nearest first, and how many nodes refuse for which reason code.
         self.misses = refusals.misses if refusals is not None else ()
         self.tainted = refusals.tainted if refusals is not None else ()
         self.codes = refusals.counts if refusals is not None else {}
         self._ahead = list(ahead[:MAX_AHEAD])
         self._all_ahead = len(ahead)
-        self._budget = budget
+        self.budget = budget
         #: No job uses up what is meant for several.
         self._reserve = max(0, budget.remaining - budget.share)
         # A session is opened for every attempt: plugins read all jobs, then the pods.
@@ -110,21 +114,9 @@ class FixSearch:
         self.cut_short = False
 
     @property
-    def may_move(self) -> bool:
-        """Whether moves of running jobs are fixes, too."""
-        return self._budget.may_move
-
-    def disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
-        """Those that moves have to keep, and what could not be read of them."""
-        return self._budget.disruption_budgets()
-
-    def omit(self, what: Iterable[str]) -> None:
-        self._budget.omitted += what
-
-    @property
     def is_over(self) -> bool:
         """Whether nothing more may be tried."""
-        return self._budget.remaining <= self._reserve
+        return self.budget.remaining <= self._reserve
 
     def ended(self, uids: Iterable[str]) -> Suppose:
         """Suppose that these pods have ended."""
@@ -133,10 +125,8 @@ class FixSearch:
 
     def progress(self, suppose: Suppose, extra: int = 0) -> float:
         """How many pods of its gang can be placed under the supposition; infinite when the job starts."""
-        if self.is_over:
-            self.cut_short = True
+        if not self.spend(self._cost + extra):
             return -1
-        self._budget.remaining -= self._cost + extra
         with suppose():
             reason = self.view.what_if.verdict(self.job, self.now)
         if reason is None:
@@ -149,7 +139,7 @@ class FixSearch:
         if self.is_over:
             self.cut_short = True
             return False
-        self._budget.remaining -= steps
+        self.budget.remaining -= steps
         return True
 
     def holds(self, suppose: Suppose, extra: int = 0) -> bool:
@@ -159,7 +149,7 @@ class FixSearch:
         """The fix works; find out whether it still does when the jobs ahead are served first."""
         if not self._ahead:
             return Fix(kind, text)
-        self._budget.remaining -= self._cost + self._cost_ahead
+        self.budget.remaining -= self._cost + self._cost_ahead
         with suppose():
             reason = self.view.what_if.verdict(self.job, self.now, self._ahead)
         return Fix(kind, text, self._all_ahead if reason is not None else 0)
@@ -171,9 +161,17 @@ class FixSearch:
     def change(self, kind: str, text: str, change: JobChange) -> Iterator[Fix]:
         return self.attempt(kind, text, self.changed(change))
 
-    def largest_below(self, limit: int, suppose: Callable[[int], Suppose]) -> int:
-        """Return the largest number below a limit with which the job starts; 0 if there is none."""
-        return nearest(0, limit, lambda number: self.holds(suppose(number)) or None, True)[0]
+    def largest_below(
+        self, limit: int, kind: str, text: Callable[[int], str], change: Callable[[int], JobChange]
+    ) -> Iterator[Fix]:
+        """The largest number below a limit with which the job starts, found by bisection."""
+        most = self.most_below(limit, change)
+        if most:
+            yield self.fix(kind, text(most), self.changed(change(most)))
+
+    def most_below(self, limit: int, change: Callable[[int], JobChange]) -> int:
+        """The number of such a fix; 0 if there is none."""
+        return nearest(0, limit, lambda number: self.holds(self.changed(change(number))) or None, True)[0]
 
     def changed(self, change: JobChange) -> Suppose:
         """Suppose that the job is different."""
@@ -204,23 +202,14 @@ def together(parts: Sequence[Suppose], taken: Iterable[int]) -> Suppose:
     """Several suppositions at once: those at these positions."""
     chosen = [parts[position] for position in taken]
 
-    def opened() -> AbstractContextManager[None]:
-        return _Together(chosen)
+    @contextmanager
+    def opened() -> Iterator[None]:
+        with ExitStack() as supposed:
+            for part in chosen:
+                supposed.enter_context(part())
+            yield
 
     return opened
-
-
-class _Together(AbstractContextManager[None]):
-    def __init__(self, parts: Sequence[Suppose]) -> None:
-        self._parts = parts
-        self._stack = ExitStack()
-
-    def __enter__(self) -> None:
-        for part in self._parts:
-            self._stack.enter_context(part())
-
-    def __exit__(self, *problem: object) -> None:
-        self._stack.close()
 
 
 def joined(words: Sequence[str]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from math import ceil
 
-from ringwise.durations import duration_text
+from ringwise.durations import SECOND, duration_text
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.framework.reasons import QUEUE_SHARE_KEPT
@@ -18,28 +18,39 @@ from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.explain.boards_present import board_of_job, boards_present
 from ringwise.scheduler.explain.fix_search import Fix, FixSearch, first_fixes, joined
 from ringwise.scheduler.explain.what_if import JobChange
-from ringwise.state.model import NetworkTopology, SubGroupPolicy
+from ringwise.state.model import SOFT, STATIC, NetworkTopology, PartRequest, Queue, SubGroupPolicy
+from ringwise.state.part_requests import SHARE_LABELS, quota
 from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
 from ringwise.topology.board import Board
-from ringwise.topology.policy import POLICY_ONLY
+from ringwise.topology.policy import POLICY_ONLY, SOFT_SHARE_POLICY
+from ringwise.topology.vnpu_templates import FAMILY_OF_RING, LOW, SHARED_DVPP, kinds_of
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
+    AICORE_QUOTA,
     EXPECTED_DURATION,
+    HBM_QUOTA,
     RA_BLOCK,
+    RING_CONTROLLER,
     SCHEDULE_POLICY,
+    SHARE_POLICIES,
+    SHARE_POLICY,
     SP_BLOCK,
     SUPER_POD_AFFINITY,
     TOR_AFFINITY,
     UB_MEMORY,
+    VNPU_DVPP,
+    VNPU_LEVEL,
 )
 
 #: Reasons of nodes that are kept from jobs from some time on.
 _WITHHELD = frozenset({NODE_DRAINS.code, NODE_RESERVED.code})
-_MINUTE = 60_000_000_000
+_MINUTE = 60 * SECOND
 #: Tiers above the present one that are tried.
 _TIERS = 3
 #: Expected durations that are tried.
 _DURATIONS = 3
+#: MB of a share whose label says nothing that can be read.
+_SOME_MEMORY = 1024
 
 
 def size_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -78,10 +89,12 @@ def _is_placed(search: FixSearch, uid: str) -> bool:
 def minimum_fixes(search: FixSearch) -> Iterator[Fix]:
     """The largest smaller gang that starts, found by bisection."""
     job = search.job
-    most = search.largest_below(job.min_available, lambda pods: search.changed(JobChange(min_available=pods)))
-    if most:
-        text = f"lower minAvailable from {job.min_available} to {most}"
-        yield search.fix("min-available", text, search.changed(JobChange(min_available=most)))
+    yield from search.largest_below(
+        job.min_available,
+        "min-available",
+        lambda most: f"lower minAvailable from {job.min_available} to {most}",
+        lambda most: JobChange(min_available=most),
+    )
 
 
 def label_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -113,18 +126,29 @@ def topology_fixes(search: FixSearch) -> Iterator[Fix]:
     now = max((limit for limit in limits if limit is not None), default=topology.highest_tier)
     if now is None:
         return
-    present = topology.highest_tier_name or topology.highest_tier
-    higher = [tier for tier in forest.by_tier if tier > now][:_TIERS]
+    present = f" (now {topology.highest_tier_name or topology.highest_tier})"
+    yield from _other_topologies(
+        search, now, "set networkTopology.{} to {}", lambda other: JobChange(topology=other), present
+    )
+
+
+def _other_topologies(
+    search: FixSearch,
+    tier: int,
+    sentence: str,
+    change: Callable[[NetworkTopology], JobChange],
+    present: str = "",
+) -> Iterator[Fix]:
+    """The lowest tier above this one that would do, and soft mode."""
     yield from first_fixes(
         search.change(
             "topology",
-            f"set networkTopology.highestTierAllowed to {tier} (now {present})",
-            JobChange(topology=NetworkTopology(highest_tier=tier)),
+            sentence.format("highestTierAllowed", higher) + present,
+            change(NetworkTopology(highest_tier=higher)),
         )
-        for tier in higher
+        for higher in [one for one in search.view.hyper_forest().by_tier if one > tier][:_TIERS]
     )
-    soft = JobChange(topology=NetworkTopology(soft=True))
-    yield from search.change("topology", "set networkTopology.mode to soft", soft)
+    yield from search.change("topology", sentence.format("mode", "soft"), change(NetworkTopology(soft=True)))
 
 
 def sub_group_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -145,16 +169,7 @@ def sub_group_fixes(search: FixSearch) -> Iterator[Fix]:
 
     now = max((policy.topology.highest_tier or 0 for policy in hard if policy.topology), default=0)
     where = "of its partitions or sub-groups"
-    yield from first_fixes(
-        search.change(
-            "topology",
-            f"set highestTierAllowed to {tier} in the networkTopology {where}",
-            near(NetworkTopology(highest_tier=tier)),
-        )
-        for tier in [tier for tier in search.view.hyper_forest().by_tier if tier > now][:_TIERS]
-    )
-    soft = f"set mode to soft in the networkTopology {where}"
-    yield from search.change("topology", soft, near(NetworkTopology(soft=True)))
+    yield from _other_topologies(search, now, f"set {{}} to {{}} in the networkTopology {where}", near)
 
 
 def _fewer_sub_groups(search: FixSearch, policies: tuple[SubGroupPolicy, ...]) -> Iterator[Fix]:
@@ -172,7 +187,7 @@ def _fewer_sub_groups(search: FixSearch, policies: tuple[SubGroupPolicy, ...]) -
         )
 
     now = max(policy.min_groups for policy in policies)
-    low = search.largest_below(now, lambda most: search.changed(fewer(most)))
+    low = search.most_below(now, fewer)
     refused = now and job.reason is not None and job.reason.kind.stage is Stage.VALIDATE
     # With none that must run a job starts which has pods for none; one that waits would start without them.
     if low or (refused and search.holds(search.changed(fewer(0)))):
@@ -325,15 +340,16 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
                 f"(now {amount_text(name, queue.capability[name])})"
                 for name in raised
             )
-            wider = replace(queue, capability=needed)
             text = f"raise the capability of queue {queue.name} to {words}"
-            yield from search.attempt("queue", text, partial(view.what_if.queue_is, wider))
+            yield from _queue_is(search, text, replace(queue, capability=needed))
         if queue.state != "Open":
-            opened = replace(queue, state="Open")
-            text = f"open queue {queue.name}"
-            yield from search.attempt("queue", text, partial(view.what_if.queue_is, opened))
+            yield from _queue_is(search, f"open queue {queue.name}", replace(queue, state="Open"))
         if "share" in reason.code or "overused" in reason.code:
-            yield from _weight_fixes(search)
+            weights = (max(1, queue.weight) * factor for factor in (2, 4, 8, 16, 32))
+            text = f"raise the weight of queue {queue.name} to {{}} (now {queue.weight})"
+            yield from first_fixes(
+                _queue_is(search, text.format(weight), replace(queue, weight=weight)) for weight in weights
+            )
     yield from first_fixes(
         search.change("queue", f"use queue {other}", JobChange(queue=other))
         for other in sorted(view.queues)[:16]
@@ -341,15 +357,125 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
     )
 
 
-def _weight_fixes(search: FixSearch) -> Iterator[Fix]:
-    view = search.view
-    queue = view.queues[search.job.queue]
-    weights = (max(1, queue.weight) * factor for factor in (2, 4, 8, 16, 32))
-    yield from first_fixes(
-        search.attempt(
-            "queue",
-            f"raise the weight of queue {queue.name} to {weight} (now {queue.weight})",
-            partial(view.what_if.queue_is, replace(queue, weight=weight)),
-        )
-        for weight in weights
+def _queue_is(search: FixSearch, text: str, queue: Queue) -> Iterator[Fix]:
+    return search.attempt("queue", text, partial(search.view.what_if.queue_is, queue))
+
+
+# -- shares of chips and vNPUs (part V) ------------------------------------------------------------
+
+
+def part_fixes(search: FixSearch) -> Iterator[Fix]:
+    """Another request that the nodes take, as near to the present one as possible."""
+    job = search.job
+    parts = [pod.cls.part for pod in job.in_order if pod.cls.part is not None]
+    if not parts or any(search.view.cluster.pods[uid].node >= 0 for uid in job.pods):
+        return
+    part = parts[0]
+    if part.mode == SOFT:
+        yield from _of_share(search, part)
+        return
+    if SCHEDULE_POLICY in job.annotations and job.annotations[SCHEDULE_POLICY] == SOFT_SHARE_POLICY:
+        yield from _edit(search, "annotation", SCHEDULE_POLICY, None)
+    if part.mode == STATIC:
+        if part.count > 1:
+            yield from search.change("size", "request 1 vNPU in each pod", JobChange(part={"count": 1}))
+        return
+    yield from _of_vnpu(search, part)
+
+
+def _with(labels: Mapping[str, object], **part: object) -> JobChange:
+    return JobChange(labels={key: str(value) for key, value in labels.items()}, part=part)
+
+
+def _of_share(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
+    job = search.job
+    first = next(pod for pod in job.in_order if pod.cls.part is not None)
+    labels = {**(job.group.labels if job.group is not None else {}), **first.labels}
+    percent, mb, policy = (labels.get(key) for key in SHARE_LABELS)
+    wrong: dict[str, object] = {}
+    if quota(percent) != part.count:
+        wrong[AICORE_QUOTA] = part.count
+    if not quota(mb):
+        wrong[HBM_QUOTA] = _SOME_MEMORY
+    if policy not in SHARE_POLICIES:
+        wrong[SHARE_POLICY] = next(iter(SHARE_POLICIES))
+    memory = _SOME_MEMORY if HBM_QUOTA in wrong else int(mb or 0)
+    named = wrong.get(SHARE_POLICY, policy or "")
+    if wrong or len({tuple(pod.labels.get(key) for key in SHARE_LABELS) for pod in job.in_order}) > 1:
+        # All pods have the same labels then.
+        every = wrong or {AICORE_QUOTA: part.count, HBM_QUOTA: memory, SHARE_POLICY: named}
+        text = "set the labels " if len(every) > 1 else "set the label "
+        text += ", ".join(f'{key}: "{value}"' for key, value in every.items())
+        yield from search.change("label", text, _with(every, count=part.count, mb=memory, policy=named))
+        return
+    yield from search.largest_below(
+        part.count,
+        "size",
+        lambda most: f"request {most} instead of {part.count} percent (request and label {AICORE_QUOTA})",
+        lambda most: _with({AICORE_QUOTA: most}, count=most),
     )
+    yield from search.largest_below(
+        part.mb,
+        "size",
+        lambda most: f'set the label {HBM_QUOTA} to "{most}"',
+        lambda most: _with({HBM_QUOTA: most}, mb=most),
+    )
+    yield from first_fixes(
+        search.change(
+            "label", f"set the label {SHARE_POLICY} to {other}", _with({SHARE_POLICY: other}, policy=other)
+        )
+        for other in SHARE_POLICIES
+        if other != part.policy
+    )
+
+
+def _of_vnpu(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
+    """One label or the number of cores; where that does not help, with the labels at their defaults."""
+    yield from first_fixes(_other_rings(search, part))
+    for key, name, value in ((VNPU_DVPP, "dvpp", SHARED_DVPP), (VNPU_LEVEL, "level", LOW)):
+        if getattr(part, name) != value:
+            change = _with({key: value}, **{name: value})
+            yield from search.change("label", f'set the label {key} to "{value}"', change)
+    family = FAMILY_OF_RING.get(part.ring)
+    if family is None:
+        return
+    yield from first_fixes(
+        search.change("size", f"request {count} instead of {part.count} cores", _with({}, count=count))
+        for count in _counts(search, family, part.count)
+    )
+
+
+def _other_rings(search: FixSearch, part: PartRequest) -> Iterator[Iterator[Fix]]:
+    """Chips of another family: with the same number of cores, else with one that they take."""
+    for ring in dict(zip(FAMILY_OF_RING.values(), FAMILY_OF_RING, strict=True)).values():
+        family = FAMILY_OF_RING[ring]
+        if family != FAMILY_OF_RING.get(part.ring):
+            text, labels = f"set the label {RING_CONTROLLER} to {ring}", {RING_CONTROLLER: ring}
+            yield search.change("label", text, _with(labels, ring=ring))
+            for count in _counts(search, family, part.count):
+                more = f"{text} and request {counted(count, 'core')}"
+                yield search.change("label", more, _with(labels, ring=ring, count=count))
+
+
+def _counts(search: FixSearch, family: str, near: int) -> list[int]:
+    """Return the other numbers of cores that chips of a family take, the nearest first."""
+    present = (one.divided for one in search.view.cluster.modes.values())
+    there = {id(kind): kind for kind in present if kind is not None and kind.family == family}
+    kinds = list(there.values()) or kinds_of(family)
+    counts = {count for kind in kinds for count in range(1, kind.cores + 1) if kind.takes_count(count)}
+    return sorted(counts - {near}, key=lambda count: (abs(count - near), count))
+
+
+#: The cheapest for its user first.
+JOB_FIXES = (
+    board_fixes,
+    size_fixes,
+    part_fixes,
+    minimum_fixes,
+    label_fixes,
+    topology_fixes,
+    sub_group_fixes,
+    duration_fixes,
+    selector_fixes,
+    queue_fixes,
+)

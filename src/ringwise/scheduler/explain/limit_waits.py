@@ -114,9 +114,9 @@ def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     yield f"it is {then} at {time_text(end)}: UsageLimit {limit.name} lets jobs run for {text}"
 
 
-def limit_fixes(search: FixSearch, reason: Reason) -> Iterator[Fix]:
+def limit_fixes(search: FixSearch) -> Iterator[Fix]:
     """The limit raised to what is needed; a job of its own namespace that ends."""
-    table = search.view.limits
+    table, reason = search.view.limits, search.reason
     limit = table.limits[str(reason.details["limit"])]
     what, needed = raised(reason)
     was, then = (amount_text(what, amount) for amount in (limit.hard[what], needed))

@@ -160,9 +160,13 @@ class WhatIf:
             session = self.open_session(now, [job])
             for other in first:
                 supposed.callback(self._serve(session, other)[0].discard)
-            statement, reason = self._serve(session, job)
-            statement.discard()
-            return reason
+            return self.verdict_in(session, job)
+
+    def verdict_in(self, session: Session, job: Job) -> Reason | None:
+        """None when the job would start in this session, else the reason."""
+        statement, reason = self._serve(session, job)
+        statement.discard()
+        return reason
 
     def _serve(self, session: Session, job: Job) -> tuple[Statement, Reason | None]:
         with session.reservations.open_to(job.key):

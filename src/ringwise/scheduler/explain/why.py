@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
@@ -17,7 +18,6 @@ from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAITED, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.framework.shares.backfill_reservations import overrun_namespaces
-from ringwise.framework.trials import trial
 from ringwise.grammar import agrees, counted
 from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_start
 from ringwise.messages.move_plan import DONE
@@ -26,18 +26,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.explain.closest_nodes import ClosestNode, Refusals, refusals_of
-from ringwise.scheduler.explain.cluster_fixes import (
-    chip_fixes,
-    claim_fixes,
-    ended_job_fixes,
-    isolation_fixes,
-    move_fixes,
-    node_fixes,
-    reservation_fixes,
-    volume_fixes,
-    wait_fixes,
-    waits_for_claim,
-)
+from ringwise.scheduler.explain.cluster_fixes import find_fixes, waits_for_claim
 from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.explain.findings import throttled_text
 from ringwise.scheduler.explain.fix_search import Fix, FixSearch, SearchBudget
@@ -49,31 +38,8 @@ from ringwise.scheduler.explain.forecast import (
     planned_start,
     waits,
 )
-from ringwise.scheduler.explain.job_fixes import (
-    board_fixes,
-    duration_fixes,
-    label_fixes,
-    minimum_fixes,
-    queue_fixes,
-    selector_fixes,
-    size_fixes,
-    sub_group_fixes,
-    topology_fixes,
-)
-from ringwise.scheduler.explain.limit_waits import (
-    counted_as_unknown,
-    limit_fixes,
-    limit_users,
-    run_time_left,
-)
-from ringwise.scheduler.explain.part_fixes import part_fixes
-from ringwise.scheduler.explain.preemption import (
-    bundle_fixes,
-    cooldown_fixes,
-    preemption_of,
-    refused_evictions,
-    why_no_evictions,
-)
+from ringwise.scheduler.explain.limit_waits import counted_as_unknown, limit_users, run_time_left
+from ringwise.scheduler.explain.preemption import preemption_of, refused_evictions, why_no_evictions
 from ringwise.scheduler.explain.what_if import place_next
 from ringwise.scheduler.job_states import (
     JobState,
@@ -339,11 +305,7 @@ def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int, *, fixes: bo
 
 
 def _reason_only(view: SchedulerView, session: Session, job: Job) -> Reason | None:
-    with session.reservations.open_to(job.key):
-        reason = view.what_if.obstacle(session, job)
-        if reason is None:
-            with trial(session) as statement:
-                reason = place_next(session, job, statement)
+    reason = view.what_if.verdict_in(session, job)
     if reason is None or is_evicting(view, job):
         reason = job.reason
     if reason is None:
@@ -380,7 +342,8 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     cut_short = False
     if reason is not None:
         if not evicting:
-            fixes, cut_short = find_fixes(view, job, now, refusals, ahead, budget, reason)
+            search = FixSearch(view, job, now, reason, refusals, ahead, budget)
+            fixes, cut_short = find_fixes(search), search.cut_short
         if first is not None:
             with view.what_if.with_pods(first):
                 of_first = _present(view, first, now, budget)
@@ -401,15 +364,12 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
 def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> Explanation:
     present = _present(view, job, now, budget)
     reason, refusals, line, ahead = present.reason, present.refusals, present.line, present.ahead
-    refused, outcome = is_refused(reason), state_of(view, job, reason)
-    if reason is None:
-        sentence = "it would start in the next cycle"
-    else:
-        sentence = reason.message
-    answer = Explanation(job, outcome, sentence, reason, refusals, locations=_locations(view, job))
+    sentence = "it would start in the next cycle" if reason is None else reason.message
+    state = state_of(view, job, reason)
+    answer = Explanation(job, state, sentence, reason, refusals, locations=_locations(view, job))
     answer.board = why_this_board(view, job)
     answer.ahead = tuple(other.full_name for other in ahead[:SHOWN_AHEAD])
-    if not refused:
+    if not is_refused(reason):
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         answer.start = _start(view, job, now, reason)
         reservation = view.reservations.of(job.key)
@@ -452,57 +412,6 @@ def _start(view: SchedulerView, job: Job, now: int, reason: Reason | None) -> Ex
         # A copy had time to look at all of them, if some time ago.
         return reported
     return forecast(view, now, until=job).get(job.key)
-
-
-def find_fixes(
-    view: SchedulerView,
-    job: Job,
-    now: int,
-    refusals: Refusals | None,
-    ahead: Sequence[Job],
-    budget: SearchBudget,
-    reason: Reason | None = None,
-) -> tuple[list[Fix], bool]:
-    """What would let a pending job start; each was tried. The cheapest for the cluster come first.
-
-    And whether some were not tried because the budget was used up.
-    """
-    search = FixSearch(view, job, now, refusals, ahead, budget)
-    if reason is not None and waits_for_limit(reason):
-        # No chips, nodes or moves help; and what others run is not shown.
-        limited = [*limit_fixes(search, reason)]
-        limited += [fix for of in (size_fixes, minimum_fixes, queue_fixes) for fix in of(search)]
-        return _smaller_gangs_last(limited), search.cut_short
-    if reason is not None and waits_for_claim(reason):
-        return list(claim_fixes(search, reason)), search.cut_short
-    kinds = (
-        board_fixes,
-        size_fixes,
-        part_fixes,
-        minimum_fixes,
-        label_fixes,
-        topology_fixes,
-        sub_group_fixes,
-        duration_fixes,
-        selector_fixes,
-        queue_fixes,
-        isolation_fixes,
-        reservation_fixes,
-        chip_fixes,
-        cooldown_fixes,
-        bundle_fixes,
-        move_fixes,
-        ended_job_fixes,
-        node_fixes,
-    )
-    fixes = [fix for fixes_of in kinds for fix in fixes_of(search)]
-    fixes = fixes or [*volume_fixes(search)] or [*wait_fixes(search)]
-    return _smaller_gangs_last(fixes), search.cut_short
-
-
-def _smaller_gangs_last(fixes: list[Fix]) -> list[Fix]:
-    """A gang of fewer pods is another job: it is the last thing to suggest."""
-    return sorted(fixes, key=lambda fix: fix.kind == "min-available")
 
 
 def _line(view: SchedulerView, session: Session, job: Job) -> list[Job]:
@@ -630,20 +539,19 @@ def _choice(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
 def _groups(locations: list[PodLocation]) -> list[str]:
     """Pods per switch, per block and per rack, where the job has them."""
     lines = []
-    racks: dict[str, set[int]] = {}
-    switches: dict[str, list[int]] = {}
-    blocks: dict[tuple[str, str], list[int]] = {}
+    racks, switches = defaultdict[str, set[int]](set), defaultdict[str, list[int]](list)
+    blocks = defaultdict[tuple[str, str], list[int]](list)
     for location in locations:
         if location.switch is not None:
-            switches.setdefault(location.switch, []).append(location.rank)
+            switches[location.switch].append(location.rank)
         if location.block is not None and location.superpod is not None:
-            blocks.setdefault((location.block, location.superpod), []).append(location.rank)
+            blocks[location.block, location.superpod].append(location.rank)
             if location.rack is not None:
-                racks.setdefault(location.block, set()).add(location.rack)
+                racks[location.block].add(location.rack)
     for switch, ranks in switches.items():
         lines.append(f"switch {switch}: {counted(ranks, 'pod')}, {_span(ranks)}")
     for (block, superpod), ranks in sorted(blocks.items(), key=lambda item: [*map(natural_key, item[0])]):
-        used = sorted(racks.get(block, ()))
+        used = sorted(racks[block])
         where = f", {agrees(len(used), 'rack', 'racks')} {', '.join(map(str, used))}" if used else ""
         lines.append(f"block {block}: SuperPoD {superpod}{where}, {counted(ranks, 'pod')}, {_span(ranks)}")
     return lines
