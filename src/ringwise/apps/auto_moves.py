@@ -31,6 +31,7 @@ from ringwise.scheduler.defragment.movable import (
 from ringwise.scheduler.defragment.moves import moved_as
 from ringwise.scheduler.defragment.reasons import MOVED_LATELY, OVER_HOURLY_LIMIT
 from ringwise.scheduler.defragment.search import planning
+from ringwise.scheduler.defragment.units import Units
 from ringwise.scheduler.view import SchedulerView
 
 _LOG = Logger()
@@ -92,7 +93,7 @@ def plans_for_heads(
     """
     left, permit = chips_left(view, now), automatic_permit(view, now)
     result: list[MovePlan] = []
-    with planning(view, now, permit, disruption_budgets=budgets) as planner:
+    with planning(Units(view, now, permit, budgets)) as planner:
         heads: dict[str, Job] = {}
         for job in planner.waiting(waits_for_room):
             heads.setdefault(job.queue, job)

@@ -11,10 +11,11 @@ cycle. What is returned has passed this.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial, reduce
 from heapq import heapify, heappop, heappush
 from itertools import chain, count
+from operator import or_
 
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.eviction import awaited_pods, waiting_for_evictions
@@ -34,13 +35,13 @@ from ringwise.framework.queue_discipline import equivalence_class
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, chips_by_node
-from ringwise.framework.trials import fewest, trial
+from ringwise.framework.trials import fewest, reduced, trial
 from ringwise.grammar import counted
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler.defragment.live_plan import MAX_PLAN, plan_name, plan_size, uid_of
-from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone
+from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.defragment.reasons import (
     MOVE_IS_HIGHER,
     MOVE_IS_WORSE,
@@ -84,6 +85,7 @@ _COMBINED = 8
 _NAMED = 3
 #: Moves of a plan that are left out one by one to find those that are not needed.
 _SPARED_SINGLY = 32
+_SWITCHES, _SUPERPODS, _RACKS = "leaf switches", "SuperPoDs", "racks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +129,17 @@ def find_plan(
     view: SchedulerView,
     job: Job,
     now: int,
-    permit: Permit = anyone,
     budget: PlanBudget | None = None,
     disruption_budgets: Sequence[DisruptionBudget] = (),
 ) -> MovePlan | NoPlan:
     """Which jobs would move where so that the job starts now. The state is the same before and after."""
-    with planning(view, now, permit, budget, disruption_budgets) as planner:
+    with planning(Units(view, now, budgets=disruption_budgets), budget) as planner:
         return planner.find(job)
-
-
-def find_plan_inside(
-    view: SchedulerView,
-    job: Job,
-    now: int,
-    budget: PlanBudget,
-    disruption_budgets: Sequence[DisruptionBudget],
-) -> MovePlan | NoPlan:
-    """The same inside a question that is open already."""
-    with ExitStack() as supposed:
-        return Planner(view, now, Units(view, now, anyone, disruption_budgets), budget, supposed).find(job)
 
 
 def find_plans(
     view: SchedulerView,
     now: int,
-    permit: Permit = anyone,
     budget: PlanBudget | None = None,
     disruption_budgets: Sequence[DisruptionBudget] = (),
 ) -> tuple[list[MovePlan], dict[str, Reason]]:
@@ -163,7 +151,7 @@ def find_plans(
     plans: list[MovePlan] = []
     without: dict[str, Reason] = {}
     failed: dict[Hashable, Reason] = {}
-    with planning(view, now, permit, budget, disruption_budgets) as planner:
+    with planning(Units(view, now, budgets=disruption_budgets), budget) as planner:
         session = view.what_if.open_session(now)
         for job in planner.waiting():
             if budget.is_over:
@@ -186,30 +174,23 @@ def find_plans(
 
 
 @contextmanager
-def planning(
-    view: SchedulerView,
-    now: int,
-    permit: Permit = anyone,
-    budget: PlanBudget | None = None,
-    disruption_budgets: Sequence[DisruptionBudget] = (),
-) -> Iterator[Planner]:
+def planning(units: Units, budget: PlanBudget | None = None) -> Iterator[Planner]:
     """For several plans in a row. At the end the state is as before."""
-    with view.what_if.question(labels=(ACCELERATOR_TYPE,)), ExitStack() as supposed:
-        units = Units(view, now, permit, disruption_budgets)
-        yield Planner(view, now, units, budget or PlanBudget(), supposed)
+    with units.view.what_if.question(labels=(ACCELERATOR_TYPE,)):
+        planner = Planner(units, budget or PlanBudget())
+        with planner.supposed:
+            yield planner
 
 
 class Planner:
     """Finds plans inside one question."""
 
-    def __init__(
-        self, view: SchedulerView, now: int, units: Units, budget: PlanBudget, supposed: ExitStack
-    ) -> None:
-        self._view = view
-        self._now = now
+    def __init__(self, units: Units, budget: PlanBudget) -> None:
+        self._view = units.view
         self._units = units
         self._budget = budget
-        self._supposed = supposed
+        #: What counts as carried out.
+        self.supposed = ExitStack()
         self._relocation: _Relocation | None = None
 
     def waiting(self, wanted: Callable[[Job], bool] = lambda job: True) -> list[Job]:
@@ -224,7 +205,7 @@ class Planner:
             if wanted(job)
             and (view.has_pending_pods(job) or (not job.pods and job.prospective and view.serves(job)))
         ]
-        session = view.what_if.open_session(self._now, waiting)
+        session = view.what_if.open_session(self._units.now, waiting)
         ordered: list[Job] = []
         queues = {job.queue for job in waiting} & session.queues.keys()
         for queue in sorted((session.queues[name] for name in queues), key=session.queue_key):
@@ -233,7 +214,7 @@ class Planner:
 
     def find(self, job: Job) -> MovePlan | NoPlan:
         with self._view.what_if.with_pods(job):
-            search = _Search(self._view, job, self._now, self._units, self._budget)
+            search = _Search(self._units, job, self._budget)
             try:
                 plan = search.find()
             except TooCostly as costly:
@@ -247,12 +228,12 @@ class Planner:
         if relocation is None:
             return
         for job in {id(one.job): one.job for one in relocation.room}.values():
-            self._supposed.enter_context(what_if.with_pods(job))
-        session = what_if.open_session(self._now)
-        self._supposed.enter_context(what_if.restarted(session, list(relocation.targets)))
-        placed = [one._replace(pod=one.job.pods[one.pod.uid]) for one in relocation.targets.values()]
-        placed += [one._replace(pod=one.job.pods[one.pod.uid]) for one in relocation.room]
-        self._supposed.enter_context(what_if.placed(session, placed))
+            self.supposed.enter_context(what_if.with_pods(job))
+        session = what_if.open_session(self._units.now)
+        self.supposed.enter_context(what_if.restarted(session, list(relocation.targets)))
+        allocations = (*relocation.targets.values(), *relocation.room)
+        placed = [one._replace(pod=one.job.pods[one.pod.uid]) for one in allocations]
+        self.supposed.enter_context(what_if.placed(session, placed))
         self._units.pinned.update(one.pod.uid for one in placed)
 
 
@@ -294,14 +275,14 @@ def _sum(units: Iterable[Unit]) -> Cost:
 class _Search:
     """One search for one job."""
 
-    def __init__(self, view: SchedulerView, job: Job, now: int, units: Units, budget: PlanBudget) -> None:
-        self._view = view
-        self.what_if = view.what_if
+    def __init__(self, units: Units, job: Job, budget: PlanBudget) -> None:
+        self._view = units.view
+        self.what_if = units.view.what_if
         self.job = job
-        self._now = now
+        self._now = units.now
         self.units = units
         self.budget = budget
-        self.session = self.what_if.open_session(now, [job])
+        self.session = self.what_if.open_session(units.now, [job])
         #: What the plan was made of.
         self.best: _Relocation | None = None
         self._eligible: dict[NodeSelection, dict[int, bool]] = {}
@@ -365,9 +346,7 @@ class _Search:
         if denied is not None:
             return denied
         self.budget.remaining -= len(pods)
-        with trial(session) as statement:
-            starts = place_next(session, job, statement) is None
-        return STARTS_WITHOUT_MOVES(job=job.full_name) if starts else None
+        return None if _placement(session, job) is None else STARTS_WITHOUT_MOVES(job=job.full_name)
 
     def could_take(self, selection: NodeSelection, node: int) -> bool:
         """Whether the node could take such a pod if enough were free there."""
@@ -487,43 +466,35 @@ class _Search:
         policy, regions = selection.policy, dict[object, list[tuple[int, int, int]]]()
         if policy is None:
             return []
+        domains = self._domains()
         fleet = self.session.state.fleets[policy.resource]
         for node in self.session.state.existing_nodes():
             if not self.could_take(selection, node):
                 continue
             lacking = max(0, selection.chips - fleet.free_mask[node].bit_count())
-            for region in self._regions_of(node):
+            for region in self._regions_of(node, domains):
                 regions.setdefault(region, []).append((lacking, self.session.state.rank_of(node), node))
         self.budget.spend(1 + self.session.state.node_count // _NODES_A_STEP)
         rows = [sorted(row) for row in regions.values()]
         rows.sort(key=lambda row: (sum(lacking for lacking, _, _ in row[:missing]), row[0][1]))
         return [[node for _, _, node in row] for row in rows]
 
-    def _regions_of(self, node: int) -> Iterator[object]:
+    def _regions_of(self, node: int, domains: Mapping[str, Callable[[int], object]]) -> Iterator[object]:
         """The switch, SuperPoD and rack, or the HyperNodes of a node, by what the job is placed by."""
-        view, policy = self._view, self.job.policy
+        policy = self.job.policy
         if policy is None:
             return
         if obeys_topology(self.session, self.job):
-            forest = view.hyper_forest()
+            forest = self._view.hyper_forest()
             leaf = forest.leaf_of(node)
             if leaf is not None:
                 yield from (("HyperNode", one.name) for one in (leaf, *forest.ancestors(leaf.name)))
             yield ("all nodes",)
-        elif policy.switch_class is not None:
-            resolved = view.switches()
-            if resolved is not None:
-                switch = resolved.switch_of.get(view.cluster.names[node])
-                if switch is not None:
-                    yield "switch", switch
-        else:
-            superpod = view.superpods().superpod_of.get(node)
-            if superpod is not None:
-                yield "SuperPoD", superpod
-            if policy.rack is not None:
-                rack = view.racks().rack_of.get(node)
-                if rack is not None:
-                    yield "rack", rack
+            return
+        blocks = (_SUPERPODS, _RACKS) if policy.rack is not None else (_SUPERPODS,)
+        for what in (_SWITCHES,) if policy.switch_class is not None else blocks:
+            if what in domains and (place := domains[what](node)) is not None:
+                yield what, place
 
     # -- places ----------------------------------------------------------------------------------------
 
@@ -539,7 +510,7 @@ class _Search:
         before, after = self._places(job, job.pods, old, targets)
         if len(before) < 2:
             return None
-        for what, place_of in self._domains():
+        for what, place_of in self._domains().items():
             was, becomes = ({place_of(node) for node in nodes} - {None} for nodes in (before, after))
             if len(becomes) > len(was):
                 return MOVE_IS_WORSE(job=job.full_name, what=what, before=len(was), after=len(becomes))
@@ -571,29 +542,25 @@ class _Search:
         domain = forest.holding(node_set(nodes))
         return max(forest.by_tier, default=0) + 1 if domain is None else domain.tier
 
-    def _domains(self) -> Iterator[tuple[str, Callable[[int], object]]]:
-        view = self._view
-        names = view.cluster.names
-        resolved = view.switches()
+    def _domains(self) -> dict[str, Callable[[int], object]]:
+        """What the cluster has of each, and in which of them a node is."""
+        view, result = self._view, dict[str, Callable[[int], object]]()
+        resolved, names = view.switches(), view.cluster.names
         if resolved is not None:
             switch_of = resolved.switch_of
-            yield "leaf switches", lambda node: switch_of.get(names[node])
-        superpod_of = view.superpods().superpod_of
-        if superpod_of:
-            yield "SuperPoDs", lambda node: superpod_of.get(node)
-        rack_of = view.racks().rack_of
-        if rack_of:
-            yield "racks", lambda node: rack_of.get(node)
+            result[_SWITCHES] = lambda node: switch_of.get(names[node])
+        result[_SUPERPODS] = view.superpods().superpod_of.get
+        result[_RACKS] = view.racks().rack_of.get
+        return result
 
     def _verified(self, moves: _Relocation) -> _Relocation | None:
         """The plan as it will be: moved pods at their places, then the job as in a cycle. None: it fails."""
         job, what_if = self.job, self.what_if
         units = [unit for unit in moves.units if self._moves(unit, moves.targets)]
-        uids = [uid for unit in units for uid in unit.uids]
-        self.budget.remaining -= 2 * len(uids) + len(job.pods)
-        if not self._keep_their_places(units, moves):
+        self.budget.remaining -= 2 * _pods_of(units) + len(job.pods)
+        if _overlap(units, moves.targets, [unit for unit in moves.units if unit not in units]):
             return None
-        with what_if.restarted(self.session, uids):
+        with self.without(units):
             session = what_if.open_session(self._now, [job])
             if any(self.readmitted(session, unit.job) is not None for unit in units):
                 return None
@@ -607,12 +574,8 @@ class _Search:
                     if not self._still_fits(session, one):
                         return None
                     placed.enter_context(what_if.placed(session, [one]))
-                if what_if.obstacle(session, job) is not None:
-                    return None
-                with trial(session) as statement:
-                    if place_next(session, job, statement) is not None:
-                        return None
-                    return _Relocation(units, targets, list(statement.allocations))
+                room = None if what_if.obstacle(session, job) else _placement(session, job)
+                return None if room is None else _Relocation(units, targets, room)
 
     def _still_fits(self, session: Session, target: Allocation) -> bool:
         """Whether a moved pod can have its place, with those that are placed and those that stay."""
@@ -633,28 +596,12 @@ class _Search:
             (targets[uid].node, mask_of(targets[uid].chips)) != place for uid, place in unit.old.items()
         )
 
-    def _keep_their_places(self, units: Sequence[Unit], moves: _Relocation) -> bool:
-        """Whether no target is where a unit stays that was only supposed to move."""
-        staying = [unit for unit in moves.units if unit not in units]
-        taken = [(node, mask) for unit in staying for node, mask in unit.held.items()]
-        masks: dict[int, int] = {}
-        for unit in units:
-            for uid in unit.uids:
-                target = moves.targets[uid]
-                masks[target.node] = masks.get(target.node, 0) | mask_of(target.chips)
-        return not any(masks.get(node, 0) & mask for node, mask in taken)
-
     def _needed(self, moves: _Relocation) -> _Relocation:
         """The same plan without moves that are not needed."""
         for unit in sorted(moves.units, key=lambda one: (one.cost, one.order), reverse=True)[:_SPARED_SINGLY]:
             rest = [other for other in moves.units if other is not unit]
-            fewer = _Relocation(rest, moves.targets, moves.room)
-            taken = _Relocation([*rest, unit], moves.targets, moves.room)
-            if not self._keep_their_places(rest, taken):
-                continue
-            verified = self._verified(fewer)
-            if verified is not None:
-                moves = verified
+            if not _overlap(rest, moves.targets, [unit]):
+                moves = self._verified(_Relocation(rest, moves.targets, moves.room)) or moves
         return moves
 
     def readmitted(self, session: Session, job: Job) -> Reason | None:
@@ -693,10 +640,9 @@ class _Search:
 
     def _exactly(self, units: Sequence[Unit]) -> _Relocation | None:
         """A plan that moves these units and no others, wherever their places are."""
-        what_if, session = self.what_if, self.session
-        uids = [uid for unit in units for uid in unit.uids]
-        self.budget.spend(len(uids))
-        with what_if.restarted(session, uids):
+        session = self.session
+        self.budget.spend(_pods_of(units))
+        with self.without(units):
             if not self._fits_now():
                 return None
             if any(self.readmitted(session, unit.job) is not None for unit in units):
@@ -718,8 +664,7 @@ class _Search:
         if not missing_pods(session, job):
             return True
         self.budget.spend(self.steps_to_place)
-        with trial(session) as statement:
-            return place_next(session, job, statement) is None
+        return _placement(session, job) is not None
 
     def _everywhere(
         self, items: list[_Item], targets: dict[str, Allocation], units: Sequence[Unit]
@@ -752,10 +697,7 @@ class _Search:
         session, job = self.session, item.job
         pod = job.pods[item.pod.uid]
         if pod.cls.chips and _placed_as_a_whole(session, job):
-            with trial(session) as statement:
-                placed = place_next(session, job, statement) is None
-                allocations = list(statement.allocations)
-            if placed:
+            if (allocations := _placement(session, job)) is not None:
                 yield allocations
             return
         selection = session.node_selection(job, pod)
@@ -798,6 +740,10 @@ class _Search:
 
     # -- what trials need --------------------------------------------------------------------------------
 
+    def without(self, units: Iterable[Unit]) -> AbstractContextManager[None]:
+        """Inside, the pods of these units wait for nodes again."""
+        return self.what_if.restarted(self.session, [uid for unit in units for uid in unit.uids])
+
     @property
     def steps_to_place(self) -> int:
         """Of one attempt to place the waiting job: as a whole it reads every node."""
@@ -817,6 +763,22 @@ class _Search:
             score = policy.rule.score(signature, selection.chips, policy.multi_pod)
             allowed = self._fitting[key] = score is not None
         return allowed
+
+
+def _placement(session: Session, job: Job) -> list[Allocation] | None:
+    """What the job would get in this session; None: it would not start."""
+    with trial(session) as statement:
+        return None if place_next(session, job, statement) is not None else list(statement.allocations)
+
+
+def _pods_of(units: Iterable[Unit]) -> int:
+    return sum(len(unit.pods) for unit in units)
+
+
+def _overlap(units: Iterable[Unit], targets: Mapping[str, Allocation], staying: Iterable[Unit]) -> bool:
+    """Whether a target of the units is where another stays."""
+    places = [targets[uid] for unit in units for uid in unit.uids]
+    return any(mask_of(one.chips) & unit.held.get(one.node, 0) for one in places for unit in staying)
 
 
 def _items_of(units: Iterable[Unit]) -> list[_Item]:
@@ -909,12 +871,10 @@ class _Trial:
 
     def _room_with(self, units: Sequence[Unit]) -> list[Allocation] | None:
         """Where the job would be placed if these units were gone."""
-        search, session = self._search, self._session
-        uids = [uid for unit in units for uid in unit.uids]
-        search.budget.spend(1 + len(uids) + search.steps_to_place)
-        with search.what_if.restarted(session, uids), trial(session) as statement:
-            placed = place_next(session, search.job, statement) is None
-            return list(statement.allocations) if placed else None
+        search = self._search
+        search.budget.spend(1 + _pods_of(units) + search.steps_to_place)
+        with search.without(units):
+            return _placement(self._session, search.job)
 
     # -- placing
 
@@ -968,28 +928,18 @@ class _Trial:
             if not units or not self._allowed(units):
                 self._unfit.add((selection, node))
                 continue
-            step = ExitStack()
-            try:
-                step.enter_context(
-                    search.what_if.restarted(session, [uid for unit in units for uid in unit.uids])
-                )
-                search.budget.spend(1 + sum(len(unit.pods) for unit in units))
+            with ExitStack() as step:
+                step.enter_context(search.without(units))
+                search.budget.spend(1 + _pods_of(units))
                 fits = selection.fits(node) and first_reason(node_filters(session, job, pod), node) is None
                 chips = selection.chips_on(node)
                 if not fits or len(chips) != selection.chips:
                     self._unfit.add((selection, node))
-                    step.close()
                     continue
-            except BaseException:
-                step.close()
-                raise
-            self._undone.push(step)
+                self._undone.push(step.pop_all())
             self._note(units)
             self._place([Allocation(job, pod, node, chips)], item.unit)
-            for unit in units:
-                refused = search.readmitted(session, unit.job)
-                if refused is not None:
-                    raise _DoesNotFit(refused, unit)
+            self._readmit(units)
             return units
         # The iterator may be at its end for this class: the next attempt begins anew.
         raise _DoesNotFit(reason, item.unit)
@@ -1078,30 +1028,22 @@ class _Trial:
         if allows(selection, node, usable):
             return ()
         there = sorted(self._on(selection, node), key=lambda one: (one[0].cost, one[0].order))
-        everything = usable
-        for _, mask in there:
-            everything |= mask
-        if not allows(selection, node, everything):
+        units, masks = [unit for unit, _ in there], {id(unit): mask for unit, mask in there}
+
+        def freed(without: Iterable[Unit]) -> int | None:
+            """What is usable without these units, if that is enough."""
+            free = reduce(or_, (masks[id(unit)] for unit in without), usable)
+            return free if allows(selection, node, free) else None
+
+        everything = freed(units)
+        if everything is None:
             return None
         if everything.bit_count() > selection.chips and len(there) <= _COMBINED:
-            masks = {id(unit): mask for unit, mask in there}
-            for chosen in _by_cost([unit for unit, _ in there]):
-                free = usable
-                for unit in chosen:
-                    free |= masks[id(unit)]
-                if allows(selection, node, free):
+            for chosen in _by_cost(units):
+                if freed(chosen) is not None:
                     return tuple(chosen)
         # One after the other is spared, the most expensive first.
-        needed = [unit for unit, _ in there]
-        masks = {id(unit): mask for unit, mask in there}
-        for unit in reversed(list(needed)):
-            free = usable
-            for other in needed:
-                if other is not unit:
-                    free |= masks[id(other)]
-            if allows(selection, node, free):
-                needed.remove(unit)
-        return tuple(needed)
+        return tuple(reduced(units, freed, everything)[0])
 
     def _allowed(self, units: Iterable[Unit]) -> bool:
         """Whether none of them has moved already, and all disruption budgets allow them together."""
@@ -1109,15 +1051,16 @@ class _Trial:
         return not stay and self._search.units.within_budgets(units, self._used)
 
     def _lift(self, units: Sequence[Unit]) -> None:
-        search = self._search
         if not self._allowed(units):
             raise _DoesNotFit(None)
-        self._undone.enter_context(
-            search.what_if.restarted(self._session, [uid for unit in units for uid in unit.uids])
-        )
+        self._undone.enter_context(self._search.without(units))
         self._note(units)
+        self._readmit(units)
+
+    def _readmit(self, units: Iterable[Unit]) -> None:
+        """Raises _DoesNotFit if one of them would not be placed again."""
         for unit in units:
-            refused = search.readmitted(self._session, unit.job)
+            refused = self._search.readmitted(self._session, unit.job)
             if refused is not None:
                 raise _DoesNotFit(refused, unit)
 

@@ -10,6 +10,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.defragment.movable import (
     DisruptionBudget,
     Permit,
+    anyone,
     not_movable,
     restart_cost,
 )
@@ -50,10 +51,14 @@ class Units:
     """The units of one question, found when they are asked for."""
 
     def __init__(
-        self, view: SchedulerView, now: int, permit: Permit, budgets: Sequence[DisruptionBudget]
+        self,
+        view: SchedulerView,
+        now: int,
+        permit: Permit = anyone,
+        budgets: Sequence[DisruptionBudget] = (),
     ) -> None:
-        self._view = view
-        self._now = now
+        self.view = view
+        self.now = now
         self._permit = permit
         self._by_job: dict[str, Reason | dict[str, Unit]] = {}
         self.budgets = tuple(budgets)
@@ -68,7 +73,7 @@ class Units:
         """The unit of a running pod; None: it must stay."""
         if uid in self.pinned:
             return None
-        job = self._view.job_of(uid)
+        job = self.view.job_of(uid)
         if job is None:
             return None
         unit = self.of_job(job)
@@ -79,7 +84,7 @@ class Units:
         units = self._by_job.get(job.key)
         if units is None:
             budgets = [budget for _, budget in self._budgets_of.get(job.namespace, ())]
-            units = not_movable(self._view, job, self._now, self._permit, budgets) or self._made(job)
+            units = not_movable(self.view, job, self.now, self._permit, budgets) or self._made(job)
             self._by_job[job.key] = units
         return units
 
@@ -98,9 +103,9 @@ class Units:
 
     def on(self, node: int) -> list[Unit]:
         """The units with chips on a node, each once."""
-        records = self._view.cluster.pods
+        records = self.view.cluster.pods
         units: dict[int, Unit] = {}
-        for uid in self._view.cluster.pods_on[node]:
+        for uid in self.view.cluster.pods_on[node]:
             if records[uid].chips:
                 unit = self.of_pod(uid)
                 if unit is not None:
@@ -109,9 +114,9 @@ class Units:
 
     def all(self, resource: str) -> Iterator[Unit]:
         """Those with chips of a resource, in the order in which their jobs became known."""
-        records = self._view.cluster.pods
+        records = self.view.cluster.pods
         seen: set[int] = set()
-        for job in list(self._view.jobs.values()):
+        for job in list(self.view.jobs.values()):
             if not any(records[uid].chips for uid in job.pods):
                 continue
             for uid, pod in job.pods.items():
@@ -122,12 +127,12 @@ class Units:
                         yield unit
 
     def _made(self, job: Job) -> dict[str, Unit]:
-        records = self._view.cluster.pods
+        records = self.view.cluster.pods
         placed = [pod for pod in job.in_order if records[pod.uid].node >= 0 and pod.live]
         # Pods that request nothing hold nothing that another job waits for.
         placed = [pod for pod in placed if not pod.cls.best_effort]
         groups = [(pod,) for pod in placed] if job.has_independent_pods else [tuple(placed)]
-        rate = restart_cost(self._view, job)
+        rate = restart_cost(self.view, job)
         result: dict[str, Unit] = {}
         for pods in groups:
             old = {pod.uid: (records[pod.uid].node, records[pod.uid].chips) for pod in pods}

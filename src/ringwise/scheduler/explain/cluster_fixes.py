@@ -19,7 +19,8 @@ from ringwise.plugins.predicates.reasons import (
 )
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
-from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan_inside
+from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, Planner
+from ringwise.scheduler.defragment.units import Units
 from ringwise.scheduler.explain.closest_nodes import ClosestNode
 from ringwise.scheduler.explain.fix_search import (
     STARTS,
@@ -152,9 +153,8 @@ def move_fixes(search: FixSearch) -> Iterator[Fix]:
     view, job = search.view, search.job
     if view.settings.defragment == "off" or not search.budget.may_move:
         return
-    budget = PlanBudget(_MOVE_STEPS)
     budgets, unread = search.budget.disruption_budgets()
-    plan = find_plan_inside(view, job, search.now, budget, budgets)
+    plan = Planner(Units(view, search.now, budgets=budgets), PlanBudget(_MOVE_STEPS)).find(job)
     if isinstance(plan, NoPlan):
         search.cut_short = search.cut_short or plan.reason.code == PLAN_TOO_COSTLY.code
         return
