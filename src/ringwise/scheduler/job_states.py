@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 
 from ringwise.framework.job import Job
+from ringwise.grammar import listed
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.reasons import PODS_NOT_CREATED
 from ringwise.scheduler.view import SchedulerView
@@ -115,5 +116,4 @@ _NAMED = 3
 
 def would_be_placed(nodes: Sequence[str], *, partly: bool) -> str:
     """What a decision would give pods without a node; `partly`: other pods of the job have theirs."""
-    more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
-    return f"{'more pods ' if partly else ''}would be placed on {', '.join(nodes[:_NAMED])}{more} now"
+    return f"{'more pods ' if partly else ''}would be placed on {listed(nodes, _NAMED)} now"

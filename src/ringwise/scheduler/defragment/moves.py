@@ -14,6 +14,7 @@ the next leader reads (F1) goes on where it was. Which plan is begun or stopped,
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from ringwise.durations import SECOND, duration_text
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, needed_pods
 from ringwise.framework.job import Job, PlannedPlace
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, counted, listed
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
@@ -77,7 +78,12 @@ class Moves(Component):
         self.unsuitable_node: Callable[[LivePlan, int], str] = lambda live, now: ""
         add = context.record.add
         self.plans = add(
-            RecordTable(MOVES, LivePlan, subject=lambda key, live: live.plan.job, is_valid=_is_valid)
+            RecordTable(
+                MOVES,
+                LivePlan,
+                subject=lambda key, live: live.plan.job,
+                is_valid=lambda live: is_bounded(live.plan),
+            )
         )
         self.ended = add(
             RecordTable(ENDED_MOVES, EndedPlan, subject=lambda key, one: one.job, droppable=lambda one: True)
@@ -112,28 +118,31 @@ class Moves(Component):
         return None
 
     def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
-        if self.plans and self._moving(event.uid) is not None:
+        if self._moving(event.uid) is not None:
             self._refused[event.uid] = event.why[:_LONGEST_WHY] or "the API server refused it"
 
     def _leaves(self, uid: str) -> None:
         """Some owners create the next pod when the old one begins to terminate."""
-        moving = self._moving(uid) if self.plans else None
+        moving = self._moving(uid)
         if moving is not None:
             self._successors.leave(moving[1].pods_owner, moving[1].owner)
 
     def _gone(self, uid: str, now: int) -> None:
-        moving = self._moving(uid) if self.plans else None
+        moving = self._moving(uid)
         if moving is None:
             return
         live, job, pod = moving
         if not pod.gone:
-            pod.gone = True
-            live.last_gone = now
-            self.plans.touch(live.plan.id)
+            self._note_gone(live, pod, now)
             self._show(live)
             if job.job == job.owner or not job.pods_owner:
                 # Else a new pod has its place already.
                 self._successors.leave(job.pods_owner, job.owner)
+
+    def _note_gone(self, live: LivePlan, pod: MovingPod, now: int) -> None:
+        pod.gone = True
+        live.last_gone = now
+        self.plans.touch(live.plan.id)
 
     def _attach(self, job: Job) -> None:
         """A job was seen: it is one that moves, or its only pod takes the place of one that is gone."""
@@ -197,20 +206,18 @@ class Moves(Component):
         for job in live.jobs:
             chips = sum(pod.target.chips.bit_count() for pod in job.pods.values())
             owner = job.pods_owner or job.owner
-            before = self.moved.get(f"{owner}@{now}")
-            chips += 0 if before is None else before.chips
-            self.moved[f"{owner}@{now}"] = MovedJob(owner, now, chips)
+            before = self.moved.get(f"{owner}@{now}", MovedJob(owner, now, 0))
+            self.moved[f"{owner}@{now}"] = replace(before, chips=before.chips + chips)
         period = max(_HOUR, self._configuration.settings.move_again_after * SECOND)
         for key in [key for key, one in self.moved.items() if one.at <= now - period]:
             del self.moved[key]
         self._reserve_all(live)
         for moving in live.jobs:
             text = f"{_moves_text(moving)}, so that {self._name(plan.job)} can start"
-            self._events.append(RecordJobEvent.about(self._book.jobs[moving.job], EventReason.MOVING, text))
-        waiting = self._book.jobs[plan.job]
-        moved = _named(map(self._name, plan.moved_jobs))
-        message = f"{moved} {agrees(len(live.jobs), 'moves', 'move')} so that it can start"
-        self._events.append(RecordJobEvent.about(waiting, EventReason.MOVING, message))
+            self._tell(moving.job, EventReason.MOVING, text)
+        moved = listed([*map(self._name, plan.moved_jobs)], _NAMED)
+        text = f"{moved} {agrees(len(live.jobs), 'moves', 'move')} so that it can start"
+        self._tell(plan.job, EventReason.MOVING, text)
 
     def stop(self, plan: str, why: str, now: int) -> None:
         """End a plan and release what it holds, also for pods that are gone; no event without `why`."""
@@ -222,12 +229,15 @@ class Moves(Component):
 
     def _refuse(self, plan: MovePlan, problem: Problem, now: int) -> None:
         why = problem[1]
-        self._note(plan, REFUSED, why, now, reason=problem[0])
+        ended = EndedPlan(plan.id, plan.job, plan.moved_jobs, REFUSED, why, now, reason=problem[0])
+        self._note(plan, ended)
         self.counts.failed += 1
-        waiting = self._book.jobs.get(plan.job)
-        if waiting is not None:
-            message = f"no job is moved for it: {why}"
-            self._events.append(RecordJobEvent.about(waiting, EventReason.MOVE_FAILED, message, warning=True))
+        self._tell(plan.job, EventReason.MOVE_FAILED, f"no job is moved for it: {why}", warning=True)
+
+    def _tell(self, key: str, reason: EventReason, text: str, *, warning: bool = False) -> None:
+        job = self._book.jobs.get(key)
+        if job is not None:
+            self._events.append(RecordJobEvent.about(job, reason, text, warning=warning))
 
     def check(self, plan: MovePlan, now: int) -> LivePlan | Problem:
         """Return what the plan is now, if it holds; else why it does not."""
@@ -351,16 +361,15 @@ class Moves(Component):
                 return f"two pods would get the same chips of {place.node}"
             taken[resource, place.node] = taken.get((resource, place.node), 0) | place.chips
             why = self._why_lost(live, key, resource, place)
-            reserved = (
-                self._state.fleets[resource].reserved[self._state.node_id[place.node]] if not why else 0
-            )
-            # What is kept for the job that waits is kept where it gets room from now on.
-            for owner in {key, live.plan.job} if not why else ():
-                own = self._reservations.of(owner)
-                if own is not None and own.resource == resource:
-                    reserved &= ~own.chips.get(self._state.node_id[place.node], 0)
-            if why or reserved & place.chips:
-                why = why or f"chips of {place.node} are reserved for another job"
+            if not why:
+                number = self._state.node_id[place.node]
+                reserved = self._state.fleets[resource].reserved[number]
+                # What is kept for the job that waits is kept where it gets room from now on.
+                for own in map(self._reservations.of, {key, live.plan.job}):
+                    if own is not None and own.resource == resource:
+                        reserved &= ~own.chips.get(number, 0)
+                why = f"chips of {place.node} are reserved for another job" if reserved & place.chips else ""
+            if why:
                 return f"{place.pod} does not fit on {place.node}: {why}"
         return ""
 
@@ -431,11 +440,13 @@ class Moves(Component):
         there = [pod.target.pod for _, uid, pod in live.moving_pods() if not pod.gone]
         if there:
             after = duration_text(now - live.since)
-            return f"{_named(there)} {agrees(len(there), 'is', 'are')} still there after {after}"
+            return f"{listed(there, _NAMED)} {agrees(len(there), 'is', 'are')} still there after {after}"
         late = sorted({self._name(job.job) for job, _, _ in self._open_places(live)}, key=natural_key)
         limit = duration_text(LIMIT)
         if late:
-            owners = f"{_named(late)} {agrees(len(late), 'has', 'have')} no new pods in the planned places"
+            owners = (
+                f"{listed(late, _NAMED)} {agrees(len(late), 'has', 'have')} no new pods in the planned places"
+            )
             return f"{owners} {limit} after the last one was gone: its owner did not create them in time"
         return f"{self._name(live.plan.job)} did not start within {limit}"
 
@@ -500,49 +511,28 @@ class Moves(Component):
         plan = live.plan
         self._show(live)
         # A pod without a PodGroup came back under another name.
-        self._note(plan, outcome, why, now, tuple(dict.fromkeys(job.job for job in live.jobs)))
-        if outcome == DONE:
-            self.counts.done += 1
-            self.counts.saved += plan.saving or 0
-            self.counts.spent += plan.cost
-        else:
+        moved = tuple(dict.fromkeys(job.job for job in live.jobs))
+        self._note(plan, EndedPlan(plan.id, plan.job, moved, outcome, why, now))
+        if outcome != DONE:
             self.counts.failed += 1
+            for moving in live.jobs:
+                text = f"the move for {self._name(plan.job)} ended: {why}"
+                self._tell(moving.job, EventReason.MOVE_FAILED, text, warning=True)
+            self._tell(plan.job, EventReason.MOVE_FAILED, f"the moves for it ended: {why}", warning=True)
+            return
+        self.counts.done += 1
+        self.counts.saved += plan.saving or 0
+        self.counts.spent += plan.cost
         for moving in live.jobs:
-            job = self._book.jobs.get(moving.job)
-            if job is None:
-                continue
-            if outcome == DONE:
-                self._events.append(RecordJobEvent.about(job, EventReason.MOVED, _moved_text(moving)))
-            else:
-                message = f"the move for {self._name(plan.job)} ended: {why}"
-                self._events.append(RecordJobEvent.about(job, EventReason.MOVE_FAILED, message, warning=True))
-        waiting = self._book.jobs.get(plan.job)
-        if waiting is not None and outcome != DONE:
-            message = f"the moves for it ended: {why}"
-            self._events.append(RecordJobEvent.about(waiting, EventReason.MOVE_FAILED, message, warning=True))
-        elif waiting is not None:
-            names = _named(map(self._name, plan.moved_jobs))
-            self._events.append(
-                RecordJobEvent.about(waiting, EventReason.MOVED, f"it could start because {names} moved")
-            )
-        if outcome == DONE:
-            self._forget(live)
+            self._tell(moving.job, EventReason.MOVED, _moved_text(moving))
+        names = listed([*map(self._name, plan.moved_jobs)], _NAMED)
+        self._tell(plan.job, EventReason.MOVED, f"it could start because {names} moved")
+        self._forget(live)
 
-    def _note(
-        self,
-        plan: MovePlan,
-        outcome: str,
-        why: str,
-        now: int,
-        moved: tuple[str, ...] | None = None,
-        reason: str = "",
-    ) -> None:
-        moved = plan.moved_jobs if moved is None else moved
-        names = tuple(map(self._name, moved))
+    def _note(self, plan: MovePlan, ended: EndedPlan) -> None:
+        names = tuple(map(self._name, ended.moved))
         self.ended.pop(plan.id)
-        self.ended[plan.id] = EndedPlan(
-            plan.id, plan.job, moved, outcome, why, now, self._name(plan.job), names, plan.uid, reason
-        )
+        self.ended[plan.id] = replace(ended, name=self._name(plan.job), moved_names=names, uid=plan.uid)
         # A plan whose conditions do not say yet how it ended would be begun again.
         said = [key for key, one in self.ended.items() if self._is_said(one)]
         for key in said[: max(0, len(self.ended) - MAX_ENDED)]:
@@ -573,7 +563,7 @@ class Moves(Component):
 
     def _reserve_all(self, live: LivePlan) -> None:
         leaving = frozenset(uid for _, uid, pod in live.moving_pods() if not pod.gone)
-        opened: dict[str, list[tuple[PlannedPlace, Load]]] = {job.job: [] for job in live.jobs}
+        opened = defaultdict[str, list[tuple[PlannedPlace, Load]]](list)
         for moving, uid, place in self._open_places(live):
             opened[moving.job].append((place, moving.pods[uid].load))
         # First: the previous reservation of the pending job is released, and others may move there.
@@ -643,9 +633,7 @@ class Moves(Component):
                 placed = self._state.pods.get(uid)
                 if placed is None and not pod.gone:
                     # It went between the two leaders; how long ago is not known.
-                    pod.gone = True
-                    live.last_gone = now
-                    self.plans.touch(live.plan.id)
+                    self._note_gone(live, pod, now)
                 if (placed is None or placed.pod.deleting) and moving.job == moving.owner:
                     self._successors.leave(moving.pods_owner, moving.owner)
         for job in list(self._book.jobs.values()) if self.plans else ():
@@ -659,10 +647,6 @@ def moved_as(job: Job) -> str:
     return alone or owner_key(job, pod)
 
 
-def _is_valid(live: LivePlan) -> bool:
-    return is_bounded(live.plan)
-
-
 def _is_new(job: Job, moving: MovingJob) -> bool:
     """Whether the job is another one than that which loses its pods."""
     return not any(uid in moving.pods for uid in job.pods)
@@ -674,22 +658,15 @@ def _keys(live: LivePlan) -> Iterator[str]:
         yield job.owner
 
 
-def _named(names: Iterable[str]) -> str:
-    every = list(names)
-    more = len(every) - _NAMED
-    return ", ".join(every[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def _moves_text(moving: MovingJob) -> str:
-    pods = list(moving.pods.values())
-    parts = [f"{pod.target.pod} from {_place(pod.old)} to {_place(pod.target)}" for pod in pods[:_NAMED]]
-    more = len(pods) - _NAMED
-    return "it moves: " + "; ".join(parts) + (f" and {more} more" if more > 0 else "")
+    pods = moving.pods.values()
+    parts = [f"{pod.target.pod} from {_place(pod.old)} to {_place(pod.target)}" for pod in pods]
+    return "it moves: " + listed(parts, _NAMED, "; ")
 
 
 def _moved_text(moving: MovingJob) -> str:
     nodes = sorted({pod.target.node for pod in moving.pods.values()}, key=natural_key)
-    return f"it has moved to {_named(nodes)}"
+    return f"it has moved to {listed(nodes, _NAMED)}"
 
 
 def _place(place: PlannedPlace) -> str:
