@@ -12,8 +12,7 @@ from ringwise.framework.amounts import plain
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Decide
 from ringwise.scheduler.defragment.movable import not_movable
-from ringwise.scheduler.explain.capacity import capacity
-from ringwise.scheduler.explain.capacity_shapes import BoardCapacity
+from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
 from ringwise.state.model import NodeReport, NodeReservation, Queue
 from tests.builders.values import CHIP, SECOND, group, seen
 from tests.place.asking import Plain

@@ -14,8 +14,7 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
 from ringwise.scheduler.defragment.reasons import MOVES_UNDER_WAY, NO_MOVES_HELP, PLAN_TOO_COSTLY
 from ringwise.scheduler.defragment.search import NoPlan, find_plan, find_plans
-from ringwise.scheduler.explain.capacity import capacity
-from ringwise.scheduler.explain.capacity_shapes import BoardCapacity
+from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.scheduler.explain.why import Explanation, explain, find_job

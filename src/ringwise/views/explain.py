@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import UNSET
 
-from ringwise.scheduler.explain.capacity_shapes import BoardCapacity
+from ringwise.scheduler.explain.capacity import BoardCapacity
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView, expected_start_fields

@@ -10,7 +10,7 @@ from ringwise.durations import time_text
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.explain.superpod_checks import superpod_problems
+from ringwise.scheduler.explain.doctor import superpod_problems
 from ringwise.scheduler.node_faults import SWITCH, UNHEALTHY, node_faults
 from ringwise.scheduler.node_states import chips_of_node, is_idle, node_states
 from ringwise.scheduler.view import SchedulerView

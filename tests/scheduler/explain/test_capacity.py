@@ -14,8 +14,7 @@ from ringwise.messages.commands import Bind
 from ringwise.reasons import Stage
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.scheduler.explain.capacity import capacity
-from ringwise.scheduler.explain.capacity_shapes import BoardCapacity, JobShape
+from ringwise.scheduler.explain.capacity import BoardCapacity, JobShape, capacity
 from ringwise.state.model import Pod, PodGroup, Queue
 from ringwise.topology.board import Board
 from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY, SP_BLOCK, TOR_AFFINITY

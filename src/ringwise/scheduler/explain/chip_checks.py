@@ -123,20 +123,17 @@ def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
 
 def _fleet(view: SchedulerView, resource: str, fleet: Fleet) -> Iterator[Finding]:
     state = view.cluster
-    assumed: list[str] = []
-    for number in state.existing_nodes():
-        if fleet.allocatable[number] < 0:
-            continue
-        if fleet.assumed[number] and fleet.allocatable[number] > 0:
-            assumed.append(state.names[number])
+    nodes = [number for number in state.existing_nodes() if fleet.allocatable[number] >= 0]
+    for number in nodes:
         yield from _NodeChips(state, resource, fleet, number).findings()
-    if assumed:
-        yield Subject(named(assumed, "node")).warning(
-            "chips-assumed",
-            f"no list of chips of {resource} (neither baseDeviceInfos nor a device-info ConfigMap): "
-            "chips 0 to n-1 are assumed to be healthy",
-            "run the device plugin there, so that it writes baseDeviceInfos",
-        )
+    for number in nodes:
+        if fleet.assumed[number] and fleet.allocatable[number] > 0:
+            yield Subject(f"node {state.names[number]}").warning(
+                "chips-assumed",
+                f"no list of chips of {resource} (neither baseDeviceInfos nor a device-info ConfigMap): "
+                "chips 0 to n-1 are assumed to be healthy",
+                "run the device plugin there, so that it writes baseDeviceInfos",
+            )
 
 
 class _NodeChips:

@@ -7,13 +7,14 @@ of severity *error* keep chips from being used or jobs from starting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from ringwise.framework.evictions.lost_work import queue_claim_problems
 from ringwise.framework.job import Job
 from ringwise.framework.network_topology import topology_notes
 from ringwise.framework.reasons import UNKNOWN_QUEUE
 from ringwise.framework.users import user_of
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import REPORT_STALE, chip_findings
@@ -28,7 +29,6 @@ from ringwise.scheduler.explain.findings import (
     throttled_text,
 )
 from ringwise.scheduler.explain.limit_waits import limits_without_effect
-from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.scheduler.faults.states import State
 from ringwise.scheduler.job_states import is_refused, pods_not_created
@@ -36,10 +36,12 @@ from ringwise.scheduler.node_faults import NODE, NOT_READY, SWITCH, node_faults
 from ringwise.scheduler.node_states import offered
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.hyper_nodes import ProblemKind
-from ringwise.state.model import SOFT, STATIC
+from ringwise.state.model import SOFT, STATIC, Node
 from ringwise.state.part_requests import mounted_part
+from ringwise.topology.board import Board
 from ringwise.topology.nearest import nearest
 from ringwise.topology.policy import PolicyFacts, is_chip_resource, is_part_of_a_chip, select_board
+from ringwise.topology.reasons import SUPERPOD_ID_MISSING, SUPERPOD_NONE
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
     FAULT_SCHEDULING,
@@ -123,6 +125,8 @@ def diagnose(
     checks: tuple[Callable[[SchedulerView], Iterable[Finding]], ...] = (
         chip_findings,
         _nodes,
+        _reported_nodes,
+        _missing_labels,
         _addresses,
         _switches,
         _superpods,
@@ -246,8 +250,6 @@ def _throttled(view: SchedulerView) -> Iterator[Finding]:
 
 def _nodes(view: SchedulerView) -> Iterator[Finding]:
     state, catalog = view.cluster, view.catalog
-    without_arch: list[str] = []
-    reported: dict[tuple[str, str], list[str]] = {}
     if not state.node_count:
         yield Subject("cluster").error(
             "no-nodes",
@@ -261,10 +263,6 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
         subject = Subject(f"node {node.name}")
         if not node.ready:
             yield subject.warning("node-not-ready", "is not Ready", "see its kubelet and conditions")
-        if number in state.node_status:
-            for fault in node_faults(state, number):
-                if fault.kind in (NODE, SWITCH) and fault.level != NOT_READY:
-                    reported.setdefault((fault.kind, fault.level), []).append(node.name)
         resources = [name for name in node.chips_allocatable if catalog.serving(name)]
         for name in node.chips_allocatable:
             if not catalog.serving(name) and not is_part_of_a_chip(name):
@@ -276,28 +274,35 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
         if not resources:
             continue
         arch = node.labels.get(HOST_ARCH)
-        if arch is None:
-            without_arch.append(node.name)
-        elif arch not in _ARCHITECTURES:
+        if arch is not None and arch not in _ARCHITECTURES:
             yield subject.warning(
                 "label-odd",
                 f"has the label {HOST_ARCH}={arch}; jobs select {' or '.join(_ARCHITECTURES)}",
                 f"label it {HOST_ARCH}={nearest(arch, _ARCHITECTURES) or _ARCHITECTURES[0]}",
             )
         yield from _board_label(view, subject, node.labels.get(ACCELERATOR_TYPE), resources)
-    for (kind, level), names in reported.items():
-        verb = agrees(len(names), "is", "are")
-        yield Subject(named(names, "node")).warning(
-            "node-unhealthy",
-            f"switches are reported as {level}" if kind == SWITCH else f"{verb} reported as {level}",
-            "see the affected jobs: `ringwise fault list`",
-        )
-    if without_arch:
-        yield Subject(named(without_arch, "node")).note(
-            "label-missing",
-            f"no label {HOST_ARCH}, so jobs that select it are never placed there",
-            f"set the label to {_ARCHITECTURES[0]} or {_ARCHITECTURES[1]}",
-        )
+
+
+def _reported_nodes(view: SchedulerView) -> Iterator[Finding]:
+    for number in view.cluster.existing_nodes():
+        for fault in node_faults(view.cluster, number) if number in view.cluster.node_status else ():
+            if fault.kind in (NODE, SWITCH) and fault.level != NOT_READY:
+                yield Subject(f"node {fault.node}").warning(
+                    "node-unhealthy",
+                    f"{'switches are' if fault.kind == SWITCH else 'is'} reported as {fault.level}",
+                    "see the affected jobs: `ringwise fault list`",
+                )
+
+
+def _missing_labels(view: SchedulerView) -> Iterator[Finding]:
+    for number in filter(partial(_offers_chips, view), view.cluster.existing_nodes()):
+        node = view.cluster.nodes[number]
+        if node is not None and HOST_ARCH not in node.labels:
+            yield Subject(f"node {node.name}").note(
+                "label-missing",
+                f"no label {HOST_ARCH}, so jobs that select it are never placed there",
+                f"set the label to {_ARCHITECTURES[0]} or {_ARCHITECTURES[1]}",
+            )
 
 
 def _board_label(
@@ -341,17 +346,13 @@ def _switches(view: SchedulerView) -> Iterator[Finding]:
         yield Subject("ConfigMap basic-tor-node-cm").refused(ERROR if fatal else WARNING, problem)
     if resolved is None or view.topology.topology_problem is not None:
         return
-    outside = [
-        state.names[number]
-        for number in state.existing_nodes()
-        if state.names[number] not in resolved.switch_of and _offers_chips(view, number)
-    ]
-    if outside:
-        yield Subject(named(outside, "node")).warning(
-            "node-outside-topology",
-            "under no leaf switch, so switch-aware jobs are never placed there",
-            "add the InternalIP to basic-tor-node-cm",
-        )
+    for number in filter(partial(_offers_chips, view), state.existing_nodes()):
+        if state.names[number] not in resolved.switch_of:
+            yield Subject(f"node {state.names[number]}").warning(
+                "node-outside-topology",
+                "under no leaf switch, so switch-aware jobs are never placed there",
+                "add the InternalIP to basic-tor-node-cm",
+            )
 
 
 _HYPER_NODE_FIXES = {
@@ -397,7 +398,14 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
         return
     for superpod, problem in superpods.superpod_problems.items():
         yield Subject(f"SuperPoD {superpod}").refused(ERROR, problem)
-    yield from superpod_findings(view)
+    for number, problem in sorted(
+        superpod_problems(view).items(), key=lambda one: one[1].code in _NO_SUPERPOD
+    ):
+        subject = Subject(f"node {view.cluster.names[number]}")
+        if problem.code in _NO_SUPERPOD:
+            yield subject.warning(problem.code, *_NO_SUPERPOD[problem.code])
+        else:
+            yield subject.refused(WARNING, problem)
     racks = view.racks()
     for superpod, nodes in superpods.nodes_of.items():
         # Jobs for racks keep no reserve.
@@ -410,28 +418,88 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
             )
 
 
+# A cluster may have SuperPoDs and servers without. A node that reports none (-2, as device plugins write it,
+# or -1), and one of a board that has no SuperPoDs, is as it should be.
+
+#: What a node says of its hardware: its accelerator-type, and how many chips of which resource it has.
+_Kind = tuple[str, tuple[tuple[str, int], ...]]
+
+
+def superpod_problems(view: SchedulerView) -> dict[int, Reason]:
+    """By node, in natural order: why it is in no SuperPoD although it ought to be."""
+    superpods, nodes = view.superpods(), view.cluster.nodes
+    boards: dict[tuple[str, str], bool] = {}
+    #: Kinds of nodes of which some are in a SuperPoD.
+    members = {_kind(node) for number in superpods.superpod_of if (node := nodes[int(number)]) is not None}
+    result: dict[int, Reason] = {}
+    for number, problem in superpods.node_problems.items():
+        node = nodes[int(number)]
+        if node is None:
+            continue
+        if problem.code == SUPERPOD_NONE.code:
+            expected = _is_superpod_board(view, node, boards)
+        elif problem.code == SUPERPOD_ID_MISSING.code:
+            expected = _kind(node) in members or _is_superpod_board(view, node, boards)
+        else:
+            expected = True
+        if expected:
+            result[int(number)] = problem
+    return result
+
+
+def _kind(node: Node) -> _Kind:
+    chips = ((name, node.chips_capacity.get(name, count)) for name, count in node.chips_allocatable.items())
+    return node.labels.get(ACCELERATOR_TYPE, ""), tuple(sorted(chips))
+
+
+def _is_superpod_board(view: SchedulerView, node: Node, cache: dict[tuple[str, str], bool]) -> bool:
+    """Whether its own label says that it is a server of a SuperPoD."""
+    label = node.labels.get(ACCELERATOR_TYPE)
+    if not label:
+        return False
+    for resource in node.chips_allocatable:
+        key = resource, label
+        if key not in cache:
+            board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
+            cache[key] = isinstance(board, Board) and board.superpod
+        if cache[key]:
+            return True
+    return False
+
+
+#: Problems that many nodes have: what is wrong, and what to do.
+_NO_SUPERPOD = {
+    SUPERPOD_ID_MISSING.code: (
+        "no SuperPoD ID, so jobs with blocks are never scheduled there",
+        "configure the device plugin to report SuperPodID, or annotate the node with superPodID",
+    ),
+    SUPERPOD_NONE.code: (
+        f"labeled {ACCELERATOR_TYPE} as a server of a SuperPoD, but reported to be in none, "
+        "so jobs with blocks are never scheduled there",
+        "check driver and cabling of the node, or correct its label",
+    ),
+}
+
+
 def _racks(view: SchedulerView) -> Iterator[Finding]:
     """Only where racks are in use: a node of a SuperPoD has a rack id, or a job asks for racks."""
     racks = view.racks()
     requested = any(job.policy is not None and job.policy.rack is not None for job in view.jobs.values())
     if not racks.nodes_of and not requested:
         return
-    missing: list[str] = []
-    for node, problem in racks.node_problems.items():
-        name = view.cluster.names[int(node)]
+    for node, problem in sorted(racks.node_problems.items(), key=lambda one: one[1].code):
+        subject = Subject(f"node {view.cluster.names[int(node)]}")
         if problem.code == "rack-id-invalid":
-            yield Subject(f"node {name}").refused(WARNING, problem)
+            yield subject.refused(WARNING, problem)
         elif problem.code == "rack-id-missing" and (
             not racks.nodes_of or view.superpods().superpod_of[node] in racks.nodes_of
         ):
             # In a mixed cluster the SuperPoDs of other boards have no racks.
-            missing.append(name)
-    if missing:
-        yield Subject(named(missing, "node")).warning(
-            "rack-id-missing",
-            "no rack ID, so jobs for racks are never scheduled there",
-            "configure the device plugin to report RackID, or annotate the node with rackID",
-        )
+            yield subject.warning(
+                "rack-id-missing",
+                "no rack ID, so jobs for racks are never scheduled there",
+                "configure the device plugin to report RackID, or annotate the node with rackID",
+            )
 
 
 def _offers_chips(view: SchedulerView, number: int) -> bool:
