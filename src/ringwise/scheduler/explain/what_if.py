@@ -7,9 +7,10 @@ job would start, by the same functions that a cycle uses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
@@ -31,6 +32,7 @@ from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.model import (
     SOFT,
+    Isolation,
     NetworkTopology,
     Node,
     NodeReservations,
@@ -44,6 +46,7 @@ from ringwise.state.part_requests import hundredths_of
 from ringwise.state.volume_table import keys_of
 from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim
 
+Value = TypeVar("Value")
 #: Owner of the pods of other schedulers, which belong to no job; their chips can become free all the same.
 NO_JOB = Job("", "", "", queue="")
 
@@ -257,9 +260,7 @@ class WhatIf:
             job = self._book.job_of(uid)
             if job is not None and records[uid].node >= 0:
                 by_job.setdefault(job.key, []).append(uid)
-        with ExitStack() as undone:
-            statement = session.statement()
-            undone.callback(statement.discard)
+        with trial(session) as statement, ExitStack() as undone:
             for key, chosen in by_job.items():
                 job = self._book.jobs[key]
                 for uid in chosen:
@@ -277,9 +278,7 @@ class WhatIf:
     def placed(self, session: Session, allocations: Sequence[Allocation]) -> Iterator[None]:
         """Inside, these waiting pods have these places and the annotations that come with them."""
         records = self._state.pods
-        with ExitStack() as undone:
-            statement = session.statement()
-            undone.callback(statement.discard)
+        with trial(session) as statement, ExitStack() as undone:
             for allocation in allocations:
                 statement.allocate(allocation)
             for job in {id(one.job): one.job for one in allocations}.values():
@@ -375,15 +374,13 @@ class WhatIf:
 
     # -- nodes, chips, queues -----------------------------------------------------------------
 
-    @contextmanager
-    def node_is(self, node: Node) -> Iterator[None]:
+    def node_is(self, node: Node) -> AbstractContextManager[None]:
         """Inside, the node of this name is ready, cordoned or tainted as given. Its chips are unchanged."""
         state = self._state
         number = state.node_id[node.name]
         before = state.nodes[number]
         if before is None:
-            yield
-            return
+            return nullcontext()
         facts = {
             resource: [getattr(fleet, name)[number] for name in _NODE_FACTS]
             for resource, fleet in state.fleets.items()
@@ -399,36 +396,25 @@ class WhatIf:
             self.sessions.capacity()
 
         self.sessions.capacity()
-        put(node)
-        try:
-            yield
-        finally:
-            put(before)
+        return _supposed(put, before, node)
 
-    @contextmanager
-    def released(self, node: int) -> Iterator[None]:
+    def released(self, node: int) -> AbstractContextManager[None]:
         """Inside, neither the node nor a chip of it is isolated, nor its leaf switch or SuperPoD."""
         state = self._state
-        before = {one.name: state.isolations[one.name] for one in state.isolations_of(node)}
-        for name in before:
-            state.put_isolation(name, None)
-        try:
-            yield
-        finally:
-            for name, one in before.items():
+
+        def put(isolations: Mapping[str, Isolation | None]) -> None:
+            for name, one in isolations.items():
                 state.put_isolation(name, one)
 
-    @contextmanager
-    def unreserved(self, name: str) -> Iterator[None]:
+        before: dict[str, Isolation | None]
+        before = {one.name: state.isolations[one.name] for one in state.isolations_of(node)}
+        return _supposed(put, before, dict.fromkeys(before))
+
+    def unreserved(self, name: str) -> AbstractContextManager[None]:
         """Inside, the reservation of nodes with this name was canceled."""
-        state = self._state
-        before = state.node_reservations
-        left = tuple(one for one in before.entries if one.name != name)
-        state.put_node_reservations(NodeReservations(left))
-        try:
-            yield
-        finally:
-            state.put_node_reservations(before)
+        before = self._state.node_reservations
+        left = NodeReservations(tuple(one for one in before.entries if one.name != name))
+        return _supposed(self._state.put_node_reservations, before, left)
 
     @contextmanager
     def chips_free(self, resource: str, node: int, chips: int) -> Iterator[None]:
@@ -461,8 +447,9 @@ class WhatIf:
                 getattr(fleet, name)[node] = value
             state.refresh_node(node)
 
-    @contextmanager
-    def _usage_without(self, resource: str, node: int, held: int, healed: int) -> Iterator[None]:
+    def _usage_without(
+        self, resource: str, node: int, held: int, healed: int
+    ) -> AbstractContextManager[None]:
         """Inside, the usage does not count the held chips, and the capacity counts the healed ones."""
         state, usage = self._state, self._usage
         self.sessions.capacity()
@@ -474,13 +461,12 @@ class WhatIf:
                 key, queue = self._book.counts_for(uid, self._book.job_of(uid))
                 changes.append((usage.of_job(key), -count))
                 changes.append((usage.by_queue.setdefault(queue, {}), -count))
-        for amounts, change in changes:
-            add(amounts, {resource: change})
-        try:
-            yield
-        finally:
+
+        def put(sign: int) -> None:
             for amounts, change in changes:
-                add(amounts, {resource: -change})
+                add(amounts, {resource: sign * change})
+
+        return _supposed(put, -1, 1)
 
     @contextmanager
     def claims_bound(self, pods: Iterable[Pod], others: bool = False) -> Iterator[None]:
@@ -515,16 +501,20 @@ class WhatIf:
         """Inside, nothing is kept for jobs that are being rescheduled (F6)."""
         return self._usage.reserved.ignored()
 
-    @contextmanager
-    def queue_is(self, queue: Queue) -> Iterator[None]:
+    def queue_is(self, queue: Queue) -> AbstractContextManager[None]:
         """Inside, the queue of this name has these settings."""
         queues = self._book.queues
-        before = queues[queue.name]
-        queues[queue.name] = queue
-        try:
-            yield
-        finally:
-            queues[queue.name] = before
+        return _supposed(partial(queues.__setitem__, queue.name), queues[queue.name], queue)
+
+
+@contextmanager
+def _supposed(put: Callable[[Value], object], before: Value, instead: Value) -> Iterator[None]:
+    """Inside, something is put in the place of what was there before."""
+    put(instead)
+    try:
+        yield
+    finally:
+        put(before)
 
 
 def _set_pods(placements: Mapping[str, PodRecord], pods: Mapping[str, Pod]) -> None:
