@@ -120,11 +120,13 @@ class PodConfirmed:
 
 
 @dataclass(slots=True)
-class PodLeaving:
-    """It is on a node and begins to be deleted."""
-
+class PodEvent:
     job: Job
     pod: Pod
+
+
+class PodLeaving(PodEvent):
+    """It is on a node and begins to be deleted."""
 
 
 @dataclass(slots=True)
@@ -138,20 +140,12 @@ class PodRemoved:
     number: int
 
 
-@dataclass(slots=True)
-class PlacementLost:
+class PlacementLost(PodEvent):
     """A pod whose placement is remembered is gone or has ended."""
 
-    job: Job
-    pod: Pod
 
-
-@dataclass(slots=True)
-class PodDrained:
+class PodDrained(PodEvent):
     """It begins to be deleted because its node is drained."""
-
-    job: Job
-    pod: Pod
 
 
 @dataclass(slots=True)
@@ -162,9 +156,7 @@ class PodBound:
 
 
 @dataclass(slots=True)
-class BindingFailed:
-    job: Job
-    pod: Pod
+class BindingFailed(PodEvent):
     node: str
     why: str
 

@@ -12,9 +12,10 @@ Outside the scheduler nothing reads the tables of chips: `chips_of_node` gives w
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ringwise.durations import time_text
+from ringwise.durations import SECOND, time_text
 from ringwise.framework.configuration import Settings
 from ringwise.framework.selectors import FORBIDDING
 from ringwise.records import dataclass
@@ -43,7 +44,7 @@ from ringwise.topology.policy import is_part_of_a_chip
 from ringwise.wellknown import NODE_TAINT_PREFIX
 
 #: A report older than this is stale: device plugins write one at least every five minutes. Nanoseconds.
-STALE_AFTER = 10 * 60 * 1_000_000_000
+STALE_AFTER = 10 * 60 * SECOND
 #: The reason of the isolation that a drain makes.
 DRAIN = "drain"
 
@@ -117,11 +118,6 @@ class ChipStates:
             mask = getattr(self, name) & left
             left &= ~mask
             yield name, mask
-
-    def counts(self) -> Iterator[tuple[str, int]]:
-        """Yield each state and how many chips are in it."""
-        for name in CHIP_STATES:
-            yield name, getattr(self, name).bit_count()
 
 
 #: A chip is shown in the first that applies.
@@ -212,7 +208,7 @@ class BeforeDrain:
 def states_for(cluster: ClusterState, number: int, now: int, holder: str = "") -> tuple[StateOfNode, ...]:
     """The states of a node as a job of this holder finds it: a reservation for it keeps nothing from it."""
     states = node_states(cluster, number, now)
-    if not holder or not any(one.holder == holder for one in states):
+    if not holder:
         return states
     return tuple(one for one in states if one.holder != holder) or READY
 
@@ -229,12 +225,11 @@ def before_drains(
         ahead = drain_ahead(states, settings)
         if ahead is not None:
             what = "drained" if ahead.state is NodeState.DRAINING else "reserved"
-            for resource, fleet in offered(cluster, number):
-                free = chip_states(cluster, number, fleet, states).free
-                if free:
-                    yield BeforeDrain(
-                        number, cluster.names[number], resource, ahead.start or 0, free.bit_count(), what
-                    )
+            name, start = cluster.names[number], ahead.start or 0
+            for chips in chips_of_node(cluster, number, states):
+                if chips.states.free:
+                    free = chips.states.free.bit_count()
+                    yield BeforeDrain(number, name, chips.resource, start, free, what)
 
 
 def before_drain_counts(
@@ -244,10 +239,10 @@ def before_drain_counts(
 
     `within`: only those of these nodes, as bits by node id.
     """
-    result: dict[str, int] = {}
+    result = Counter[str]()
     for one in before_drains(cluster, settings, now):
         if within is None or within >> one.node & 1:
-            result[one.resource] = result.get(one.resource, 0) + one.chips
+            result[one.resource] += one.chips
     return result
 
 
@@ -270,13 +265,11 @@ def chip_counts(cluster: ClusterState, now: int, within: int | None = None) -> d
     """Resource -> state -> how many chips of the cluster, or of these nodes, are in it; `chips` are all."""
     result: dict[str, dict[str, int]] = {}
     for number in cluster.existing_nodes() if within is None else members_of(within):
-        states = node_states(cluster, number, now)
-        for resource, fleet in offered(cluster, number):
-            counts = result.setdefault(resource, dict.fromkeys(("chips", *CHIP_STATES), 0))
-            chips = chip_states(cluster, number, fleet, states)
-            counts["chips"] += chips.listed.bit_count()
-            for name, count in chips.counts():
-                counts[name] += count
+        for chips in chips_of_node(cluster, number, node_states(cluster, number, now)):
+            counts = result.setdefault(chips.resource, dict.fromkeys(("chips", *CHIP_STATES), 0))
+            counts["chips"] += chips.states.listed.bit_count()
+            for name in CHIP_STATES:
+                counts[name] += getattr(chips.states, name).bit_count()
     return result
 
 
@@ -297,21 +290,17 @@ def nodes_with_stale_reports(cluster: ClusterState, now: int) -> set[str]:
 
 def listed_chips(cluster: ClusterState) -> dict[str, int]:
     """Resource -> chips of the cluster, whatever state they are in."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for number in cluster.existing_nodes():
         for resource, fleet in offered(cluster, number):
-            if chips := fleet.listed[number].bit_count():
-                counts[resource] = counts.get(resource, 0) + chips
-    return dict(sorted(counts.items()))
+            counts[resource] += fleet.listed[number].bit_count()
+    return dict(sorted((+counts).items()))
 
 
 def is_idle(cluster: ClusterState, number: int, now: int) -> bool:
     """Whether the node has chips and all of them are free: a pod may have the whole node."""
-    chips = [fleet for _, fleet in offered(cluster, number) if fleet.listed[number]]
-    if not chips:
-        return False
-    states = node_states(cluster, number, now)
-    return all(chip_states(cluster, number, fleet, states).free == fleet.listed[number] for fleet in chips)
+    chips = [one.states for one in chips_of_node(cluster, number, node_states(cluster, number, now))]
+    return any(one.listed for one in chips) and all(one.free == one.listed for one in chips)
 
 
 def dedicating_taints(cluster: ClusterState, numbers: Iterable[int]) -> set[str]:
@@ -403,6 +392,7 @@ def _of_chips(cluster: ClusterState, number: int) -> Iterator[StateOfNode]:
 # -- chips ---------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
 class NodeChips:
     """The chips of one resource of a node: the state in which each counts, and what else is true of it.
 
@@ -410,21 +400,11 @@ class NodeChips:
     many ask for the states alone.
     """
 
-    __slots__ = ("_cluster", "_fleet", "_number", "resource", "states")
-
-    def __init__(
-        self,
-        cluster: ClusterState,
-        number: int,
-        resource: str,
-        fleet: Fleet,
-        states: Sequence[StateOfNode],
-    ) -> None:
-        self.resource = resource
-        self.states = chip_states(cluster, number, fleet, states)
-        self._cluster = cluster
-        self._number = number
-        self._fleet = fleet
+    resource: str
+    states: ChipStates
+    _cluster: ClusterState
+    _number: int
+    _fleet: Fleet
 
     @property
     def faulty(self) -> int:
@@ -510,4 +490,4 @@ class NodeChips:
 def chips_of_node(cluster: ClusterState, number: int, states: Sequence[StateOfNode]) -> Iterator[NodeChips]:
     """The chips of each resource that the node has. `states` are those of the node."""
     for resource, fleet in offered(cluster, number):
-        yield NodeChips(cluster, number, resource, fleet, states)
+        yield NodeChips(resource, chip_states(cluster, number, fleet, states), cluster, number, fleet)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, ReasonFamily, ReasonKind, Stage, Trigger
 
-POD_GROUP_MISSING = ReasonKind(
+_JOB_CHANGED = frozenset({Trigger.JOB_CHANGED})
+_of_gang = ReasonFamily(Stage.GANG, _JOB_CHANGED)
+
+POD_GROUP_MISSING = _of_gang(
     "pod-group-missing",
-    Stage.GANG,
     'PodGroup "{group}" not found',
-    (
-        "create PodGroup {group}",
-        "remove the annotation scheduling.k8s.io/group-name from the pods",
-    ),
-    frozenset({Trigger.JOB_CHANGED}),
+    "create PodGroup {group}",
+    "remove the annotation scheduling.k8s.io/group-name from the pods",
 )
-POD_GROUP_AWAITED = ReasonKind(
+POD_GROUP_AWAITED = _of_gang(
     "pod-group-not-created",
-    Stage.GANG,
     "the PodGroup of the pod is not created yet",
-    (
-        "check that `ringwise run controller` or Volcano's controller is running and serves the "
-        "schedulerName of the pod",
-        "without such a controller, run the scheduler with --no-pod-groups",
-    ),
-    frozenset({Trigger.JOB_CHANGED}),
+    "check that `ringwise run controller` or Volcano's controller is running and serves the "
+    "schedulerName of the pod",
+    "without such a controller, run the scheduler with --no-pod-groups",
 )
 PODS_NEVER_CREATED = ReasonKind(
     "pods-never-created",
@@ -35,17 +30,15 @@ PODS_NEVER_CREATED = ReasonKind(
     ),
     frozenset({Trigger.JOB_CHANGED, Trigger.TIME_PASSED}),
 )
-PODS_NOT_CREATED = ReasonKind(
+PODS_NOT_CREATED = ReasonFamily(Stage.ENQUEUE, _JOB_CHANGED)(
     "pods-not-created",
-    Stage.ENQUEUE,
     "pods not created: {why}",
-    ("correct what the API server rejects; see the events of the job",),
-    frozenset({Trigger.JOB_CHANGED}),
+    "correct what the API server rejects; see the events of the job",
 )
 BIND_FAILED = ReasonKind(
     "bind-failed",
     Stage.GANG,
     "binding {pod} to {node} failed: {why}; next attempt in {seconds:~}",
     ("check the response of the API server",),
-    CAPACITY | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED},
+    CAPACITY | _JOB_CHANGED | {Trigger.TIME_PASSED},
 )

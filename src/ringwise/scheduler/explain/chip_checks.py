@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ringwise.durations import duration_text, time_text
+from ringwise.durations import SECOND, duration_text, time_text
 from ringwise.framework.gangs.visible_devices import ALLOWED, STRICT
 from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_SET
 from ringwise.grammar import agrees, counted
@@ -25,7 +25,7 @@ from ringwise.wellknown import ASCEND_REAL
 
 REPORT_STALE = "report-stale"
 #: Nanoseconds by which ClusterD's report of a node may be older than that of the node: it writes every 5 s.
-_BEHIND_AFTER = 60 * 1_000_000_000
+_BEHIND_AFTER = 60 * SECOND
 
 
 def chip_findings(view: SchedulerView) -> Iterator[Finding]:
