@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ringwise.durations import time_text
@@ -92,10 +93,8 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
     selection = session.node_selection(job, pod)
     filters = node_filters(session, job, pod)
     state = view.cluster
-    counts: dict[str, int] = {}
-    examples: dict[str, str] = {}
+    counts, examples, fits = Counter[str](), dict[str, str](), 0
     rows: list[tuple[int, int, int, int | None, Reason]] = []
-    fits = 0
     missing_chips = _MissingChips(selection.policy, selection.chips) if selection.policy is not None else None
     for node in state.existing_nodes():
         _, reason = selection.verdict(node)
@@ -104,18 +103,17 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
         if reason is None:
             fits += 1
             continue
-        counts[reason.code] = counts.get(reason.code, 0) + 1
+        counts[reason.code] += 1
         if reason.code not in examples:
             examples[reason.code] = f"{state.names[node]}: {reason.message}"
         chips, ring, distance = 0, None, _OTHER_REASON
         if missing_chips is not None and selection.policy is not None:
             fleet = state.fleets[selection.policy.resource]
             usable = selection.usable(node)
-            if usable >= 0 and fleet.allocatable[node] >= 0:
-                missing = missing_chips.of(fleet, node, usable)
-                if missing is not None:
-                    chips, ring = missing
-                    distance = chips.bit_count()
+            offers = usable >= 0 and fleet.allocatable[node] >= 0
+            if offers and (missing := missing_chips.of(fleet, node, usable)) is not None:
+                chips, ring = missing
+                distance = chips.bit_count()
         rows.append((distance, node, chips, ring, reason))
     # The sort is stable: equally near nodes stay in natural order.
     rows.sort(key=lambda miss: miss[0])
@@ -211,12 +209,10 @@ def _text(
         return reason.message
     fleet = view.cluster.fleets[policy.resource]
     free = fleet.free_mask[node]
+    scope, where = fleet.listed[node], "the node"
     if ring is not None:
-        scope = policy.board.ring_masks[ring] & fleet.listed[node]
+        scope &= policy.board.ring_masks[ring]
         where = f"{policy.board.ring_kind} {ring}"
-    else:
-        scope = fleet.listed[node]
-        where = "the node"
     # Free is what a new pod may have, and of a closed node that is none.
     word = "free" if reason.code in _ABOUT_CHIPS else "unused"
     text = f"{where} has {(free & scope).bit_count()} of {counted(scope.bit_count(), 'chip')} {word}"
@@ -243,7 +239,7 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
     """What holds these chips: `held by a (2)`, `perhaps in b (1)`, `faulty (1)`, `reserved for b (4)`."""
     state = view.cluster
     fleet = state.fleets[resource]
-    counts: dict[tuple[str, str], int] = {}
+    counts = Counter[tuple[str, str]]()
     # They do not become free when their pod ends.
     leaving = fleet.pre_separated[node] & ~fleet.unhealthy[node]
     for doubtful in (False, True) if fleet.doubtful[node] else (False,):
@@ -254,13 +250,11 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
                 job = view.job_of(uid)
                 name = job.name if job is not None else f"pod {placement.pod.key}"
                 verb = "held by" if placement.pod.node is not None else "would go to"
-                one = "perhaps in" if doubtful else verb, name
-                counts[one] = counts.get(one, 0) + held.bit_count()
+                counts["perhaps in" if doubtful else verb, name] += held.bit_count()
                 chips &= ~held
     for held in state.left_chips(state.names[node], resource).values():
         if held & chips & ~leaving:
-            one = "in", "a container of a deleted pod"
-            counts[one] = counts.get(one, 0) + (held & chips & ~leaving).bit_count()
+            counts["in", "a container of a deleted pod"] += (held & chips & ~leaving).bit_count()
             chips &= ~held | leaving
     words, said = [], ""
     for (verb, name), count in counts.items():

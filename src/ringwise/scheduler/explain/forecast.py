@@ -182,8 +182,8 @@ class JobRun:
     nodes: Sequence[int] = ()
 
     @property
-    def is_exact(self) -> bool:
-        return self.earliest == self.latest
+    def title(self) -> str:
+        return self.name or (self.job.full_name if self.job.key else self.pods[0])
 
 
 def _length(view: SchedulerView, job: Job, elapsed: int = 0, longest: int | None = None) -> _Length:
@@ -262,14 +262,6 @@ def _cooldowns(session: Session, waiting: Iterable[Job]) -> Iterator[JobRun]:
 # -- the answer --------------------------------------------------------------------------------------
 
 
-def _played(
-    view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None
-) -> Mapping[str, ExpectedStart]:
-    with ExitStack() as supposed:
-        runs = all_runs(view, now, _suppose_moves(view, now, supposed))
-        return _played_with(view, now, waiting, until, runs)
-
-
 def _suppose_moves(view: SchedulerView, now: int, supposed: ExitStack) -> Collection[str]:
     """Plans of moves that are carried out have come to their end (M1). The jobs that begin anew.
 
@@ -298,14 +290,15 @@ def _is_free(state: ClusterState, wanted: Allocation) -> bool:
     return not wanted.chips or (fleet is not None and not fleet.held[wanted.node] & mask_of(wanted.chips))
 
 
-def _played_with(
-    view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None, runs: Sequence[JobRun]
+def _played(
+    view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None
 ) -> Mapping[str, ExpectedStart]:
-    lengths = {job.key: _length(view, job, 0, view.limits.longest(job)) for job in waiting}
-    finite = sum(run.latest is not None for run in runs)
-    exact = finite == len(runs) and all(length.least == length.most for length in lengths.values())
-    exact = exact and all(run.is_exact for run in runs)
     with ExitStack() as supposed:
+        runs = all_runs(view, now, _suppose_moves(view, now, supposed))
+        lengths = {job.key: _length(view, job, 0, view.limits.longest(job)) for job in waiting}
+        finite = sum(run.latest is not None for run in runs)
+        exact = all(length.least == length.most for length in lengths.values())
+        exact = exact and all(run.earliest == run.latest for run in runs)
         for job in waiting:
             supposed.enter_context(view.what_if.with_pods(job))
         session = view.what_if.open_session(now, waiting)
@@ -317,7 +310,7 @@ def _played_with(
         )
         # All jobs have been read, too.
         steps = (STEPS if until is None else STEPS_OF_ONE) - len(view.jobs)
-        late = _Play(view, session, now, lengths, steps, late=True)
+        late = _Play(view, session, lengths, steps, late=True)
         groups = _line_up(session, valid)
         windows = [(run.earliest, run) for run in [*_reserved(view, now), *_cooldowns(session, valid)]]
         late.run(groups, [*((run.latest, run) for run in runs if run.latest is not None), *windows], until)
@@ -327,7 +320,7 @@ def _played_with(
         if not exact and until is not None and late.stopped_at(until) is not None:
             early = None
         elif not exact:
-            early = _Play(view, session, now, lengths, steps, late=False)
+            early = _Play(view, session, lengths, steps, late=False)
             early.run(groups, [*((run.earliest, run) for run in runs), *windows], until)
     endless = len(runs) - finite
     return {job.key: _answer(now, late, early, job, endless, finite) for job in valid}
@@ -356,10 +349,6 @@ def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, 
 
 
 # -- playing the queues forward ------------------------------------------------------------------------
-
-
-def _name(run: JobRun) -> str:
-    return run.name or (f"{run.job.namespace}/{run.job.name}" if run.job.key else run.pods[0])
 
 
 class _StartedJob(NamedTuple):
@@ -405,19 +394,12 @@ class _Play:
     """All waiting jobs, and the ends of all others, in one direction of uncertainty."""
 
     def __init__(
-        self,
-        view: SchedulerView,
-        session: Session,
-        now: int,
-        lengths: Mapping[str, _Length],
-        steps: int,
-        *,
-        late: bool,
+        self, view: SchedulerView, session: Session, lengths: Mapping[str, _Length], steps: int, *, late: bool
     ) -> None:
         self._what_if = view.what_if
         self._session = session
         self._late = late
-        self._now = now
+        self._now = session.now
         self._lengths = lengths
         self._steps = steps
         self._undo = ExitStack()
@@ -504,7 +486,7 @@ class _Play:
                 # Shares of queues follow what their jobs ask for.
                 self._undo.enter_context(self._what_if.without_pods(run.job))
             self._guesses = self._guesses or run.guessed
-            self._names.append(_name(run))
+            self._names.append(run.title)
 
     def _serve(self, time: int, before: int) -> None:
         while self._serve_once(time, before):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
@@ -107,27 +108,22 @@ def running_then(
 ) -> dict[str, list[OverlappingJob]]:
     """By name of the reservation: jobs of others that are not known to end before it begins. They stay."""
     wanted = list(reservations)
-    of_node: dict[int, list[NodeReservation]] = {}
+    of_node = defaultdict[int, list[NodeReservation]](list)
     for one in wanted:
         for name in one.nodes:
-            number = view.cluster.node_id.get(name)
-            if number is not None:
-                of_node.setdefault(number, []).append(one)
+            if name in view.cluster.node_id:
+                of_node[view.cluster.node_id[name]].append(one)
     result: dict[str, list[OverlappingJob]] = {one.name: [] for one in wanted}
     for run in all_runs(view, now) if of_node else ():
-        pods: dict[str, int] = {}
+        pods = Counter[str]()
         for uid in run.pods:
             placement = view.cluster.pods[uid]
-            for one in of_node.get(placement.node, ()) if placement.chips else ():
+            for one in of_node[placement.node] if placement.chips else ():
                 late = run.latest is None or run.latest > max(one.start, now)
                 if late and not one.admits(run.job.queue, run.job.namespace):
-                    pods[one.name] = pods.get(one.name, 0) + 1
+                    pods[one.name] += 1
+        job = run.job.full_name if run.job.key else view.cluster.pods[run.pods[0]].pod.key
         for name, number in pods.items():
-            job = (
-                f"{run.job.namespace}/{run.job.name}"
-                if run.job.key
-                else view.cluster.pods[run.pods[0]].pod.key
-            )
             result[name].append(OverlappingJob(job, number, run.latest))
     for runs in result.values():
         runs.sort(key=lambda one: natural_key(one.job))
