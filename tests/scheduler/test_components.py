@@ -130,7 +130,7 @@ def test_every_internal_event_is_heard_and_every_event_that_is_heard_arrives() -
     heard = set(machine._components._handlers)
     internal = {one for one in vars(internal_events).values() if inspect.isclass(one) and is_record(one)}
     internal = {one for one in internal if one.__module__ == internal_events.__name__}
-    assert internal - {internal_events.JobEvent} <= heard
+    assert internal - {internal_events.JobEvent, internal_events.PodEvent} <= heard
     assert {one for one in heard - internal if one.__module__ == ev.__name__} == heard - internal
 
 
