@@ -119,6 +119,11 @@ class ChipStates:
             left &= ~mask
             yield name, mask
 
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """Yield each state and how many chips are in it."""
+        for name in CHIP_STATES:
+            yield name, getattr(self, name).bit_count()
+
 
 #: A chip is shown in the first that applies.
 CHIP_STATES = ("used", "faulty", "isolated", "reserved", "unschedulable", "free")
@@ -268,8 +273,8 @@ def chip_counts(cluster: ClusterState, now: int, within: int | None = None) -> d
         for chips in chips_of_node(cluster, number, node_states(cluster, number, now)):
             counts = result.setdefault(chips.resource, dict.fromkeys(("chips", *CHIP_STATES), 0))
             counts["chips"] += chips.states.listed.bit_count()
-            for name in CHIP_STATES:
-                counts[name] += getattr(chips.states, name).bit_count()
+            for name, count in chips.states.counts():
+                counts[name] += count
     return result
 
 
