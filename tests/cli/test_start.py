@@ -87,7 +87,7 @@ def test_a_short_command_collects_no_garbage() -> None:
 def test_help_loads_no_command() -> None:
     *_, loaded = modules_loaded_by("--help", "--version")
     ours = {name for name in loaded if name.startswith("ringwise")}
-    modules = ("cli", "cli.main", "cli.commands", "cli.advanced")
+    modules = ("cli", "cli.main", "cli.commands", "cli.options")
     assert ours == {"ringwise", *(f"ringwise.{name}" for name in modules)}
     assert below((*NETWORK, "msgspec", "rich", "yaml", "dataclasses"), loaded) == set()
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import complain, output_option, print_document, stdout_console, stop
+from ringwise.cli.options import output_option
+from ringwise.cli.output import complain, print_document, stdout_console, stop
 from ringwise_bench.report import InterruptedBenchError, NothingToMeasureError, run_bench
 
 if TYPE_CHECKING:

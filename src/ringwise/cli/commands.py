@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ringwise import __version__
-from ringwise.cli.advanced import end_of_help
+from ringwise.cli.options import end_of_help
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

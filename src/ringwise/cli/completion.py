@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from ringwise.cli.options import option
+
 if TYPE_CHECKING:
     _Text = click.ParamType[str]
 else:
@@ -85,15 +87,11 @@ def job_argument(command: Command) -> Command:
     command = click.argument("job", type=name, required=False, metavar="[NAMESPACE/]JOB", callback=_one_job)(
         command
     )
-    return click.option(
-        "job_option",
-        "-j",
-        "--job",
-        "--for",
-        type=name,
-        help="Same as JOB.",
+    return option(
+        "job_option -j --job --for",
+        "Same as JOB.",
+        name,
         callback=_keep_job,
-        # It is read before the argument.
         is_eager=True,
         expose_value=False,
     )(command)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+
+from ringwise.cli.options import Decorator, option
 
 LOOPBACK = "127.0.0.1"
 
@@ -14,9 +15,11 @@ def own_address(port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def default_address(port: int) -> Callable[[], str]:
-    return lambda: own_address(port)
+def address_option(names: str, port: int, help: str) -> Decorator:
+    shown = f"port {port} of $POD_IP, else of {LOOPBACK}"
+    return option(names, help, default=lambda: own_address(port), show_default=shown)
 
 
-def shown_default(port: int) -> str:
-    return f"port {port} of $POD_IP, else of {LOOPBACK}"
+def metrics_option(port: int) -> Decorator:
+    what = "Listen address of /metrics, `:PORT` for all addresses; empty to disable it."
+    return address_option("--metrics-address", port, what)

@@ -8,12 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ringwise.cli.advanced import AdvancedOption
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.durations import seconds_text
 
@@ -26,76 +24,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 WIDE = 120
 #: A command that waits for longer says so.
 _SILENT_SECONDS = 2
-
-
-#: Files, directories, or - for stdin; a shell completes them.
-FILES = click.Path(allow_dash=True)
-
-
-#: The formats of most commands.
-_FORMATS = ("table", "json", "yaml")
-
-
-def output_choice(*formats: str) -> Callable[[Command], Command]:
-    return click.option(
-        "-o",
-        "--output",
-        cls=AdvancedOption if formats == _FORMATS else click.Option,
-        type=click.Choice(formats),
-        default="table",
-        show_default=True,
-        help="Output format" + ("; get also has wide and name." if formats == _FORMATS else "."),
-    )
-
-
-output_option = output_choice(*_FORMATS)
-
-
-def exit_code_option(command: Command) -> Command:
-    return click.option(
-        "--exit-code", is_flag=True, help="Exit with code 3 if a job is rejected, 4 if one is pending."
-    )(command)
-
-
-def board_option(command: Command) -> Command:
-    return click.option(
-        "--board-file",
-        "boards",
-        cls=AdvancedOption,
-        multiple=True,
-        type=click.Path(path_type=Path),
-        help="Custom board profile; can be repeated.",
-    )(command)
-
-
-def configuration_option(command: Command) -> Command:
-    return click.option(
-        "--config",
-        cls=AdvancedOption,
-        type=click.Path(path_type=Path),
-        help="Scheduler configuration (volcano-scheduler.conf).",
-    )(command)
-
-
-#: Of commands that reach an API server and nothing else.
-api_server_options = (
-    click.option(
-        "--kubeconfig",
-        help="Path of a kubeconfig.  [default: $KUBECONFIG, the service account of the pod, ~/.kube/config]",
-    ),
-    click.option("--context", help="Context of the kubeconfig."),
-)
-
-
-def with_options(options: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
-    """Several options at once, listed in this order by `--help`."""
-
-    def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 def print_document(document: Any, output: str) -> None:

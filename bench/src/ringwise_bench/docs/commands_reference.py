@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
-from ringwise.cli.advanced import OPTIONS, AdvancedOption
 from ringwise.cli.examples import EXAMPLES
+from ringwise.cli.options import OPTIONS, AdvancedOption
 from ringwise.views.kinds import KINDS
 from ringwise.views.lists import state_words
 from ringwise_bench.docs.parts import table

@@ -10,19 +10,24 @@ import click
 
 from ringwise.cli.change.targets import ChangeTarget, LabTarget, change_target
 from ringwise.cli.completion import LabName
-from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
-from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stop, with_options
-from ringwise.cli.query.queries import (
-    ask,
+from ringwise.cli.options import (
+    FILES,
+    duration_argument,
+    duration_option,
+    exit_code_option,
+    files_option,
+    flag,
     lab_option,
     namespace_options,
-    only_lab,
-    show,
-    show_text,
+    option,
+    output_option,
     target_options,
+    with_options,
 )
+from ringwise.cli.output import complain, stop
+from ringwise.cli.query.queries import ask, only_lab, show, show_text
 from ringwise.grammar import counted
 from ringwise.views.documents.changes import AdvanceDocument, DeleteDocument, SubmitDocument
 from ringwise.views.kinds import KINDS, ShownKind
@@ -38,30 +43,15 @@ _NAMED = 3
 
 @click.command("submit")
 @click.argument("files", nargs=-1, type=FILES, metavar="FILE...")
-@click.option(
-    "-f",
-    "--filename",
-    "more",
-    multiple=True,
-    type=FILES,
-    help="Manifests to submit: file, directory or - (stdin).",
-)
-@click.option("--keep-going", is_flag=True, help="Skip invalid documents and submit the rest (exit code 2).")
-@click.option("--dry-run", is_flag=True, help="Only show where the jobs would be scheduled.")
-@click.option(
+@files_option("Manifests to submit: file, directory or - (stdin).", "more")
+@flag("--keep-going", "Skip invalid documents and submit the rest (exit code 2).")
+@flag("--dry-run", "Only show where the jobs would be scheduled.")
+@flag(
     "--wait",
-    is_flag=True,
-    help="Wait until the jobs run or have finished. Exit code 3 if one is rejected, 4 after --timeout. "
+    "Wait until the jobs run or have finished. Exit code 3 if one is rejected, 4 after --timeout. "
     "Virtual time is advanced.",
 )
-@click.option(
-    "--timeout",
-    type=duration_argument,
-    metavar="DURATION",
-    default="1h",
-    show_default=True,
-    help="Timeout of --wait, in time of the lab.",
-)
+@duration_option("--timeout", "Timeout of --wait, in time of the lab.", "1h")
 @exit_code_option
 @target_options
 @output_option
@@ -162,27 +152,17 @@ _DELETABLE = [kind for kind in KINDS if kind.is_deletable]
     metavar="[KIND]",
 )
 @click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME...]")
-@click.option(
-    "-n",
-    "--namespace",
-    help="Namespace of the objects; required if several namespaces have the name.  [default: with --all or "
+@option(
+    "-n --namespace",
+    "Namespace of the objects; required if several namespaces have the name.  [default: with --all or "
     "-l, default]",
 )
-@click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces; with --all or -l.")
-@click.option("-l", "--selector", default="", help="Label selector of the objects to delete, as in kubectl.")
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    type=FILES,
-    help="Delete the jobs, pods, queues and nodes of this file or directory.",
-)
-@click.option(
-    "--all", "everything", is_flag=True, help="Delete all objects of the kind, except the queue default."
-)
-@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
-@click.option("--ignore-not-found", is_flag=True, help="Ignore objects that do not exist.")
+@flag("-A --all-namespaces", "All namespaces; with --all or -l.")
+@option("-l --selector", "Label selector of the objects to delete, as in kubectl.", default="")
+@files_option("Delete the jobs, pods, queues and nodes of this file or directory.")
+@flag("--all everything", "Delete all objects of the kind, except the queue default.")
+@flag("--dry-run", "Only show what would be deleted.")
+@flag("--ignore-not-found", "Ignore objects that do not exist.")
 @target_options
 @output_option
 def delete_command(
@@ -291,12 +271,10 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 _cordoning = with_options(
-    (
-        click.argument("nodes", nargs=-1, required=True, type=LabName("node"), metavar="NODE..."),
-        target_options,
-        *namespace_options,
-        output_option,
-    )
+    click.argument("nodes", nargs=-1, required=True, type=LabName("node"), metavar="NODE..."),
+    target_options,
+    namespace_options,
+    output_option,
 )
 
 
@@ -326,18 +304,16 @@ def _cordon(action: str, nodes: tuple[str, ...], output: str, options: dict[str,
 
 
 _isolating = with_options(
-    (
-        click.argument("target", metavar="NODE|switch/ADDRESS|superpod/ID"),
-        click.argument("chips", nargs=-1, metavar="[CHIP...]"),
-        target_options,
-        *namespace_options,
-    )
+    click.argument("target", metavar="NODE|switch/ADDRESS|superpod/ID"),
+    click.argument("chips", nargs=-1, metavar="[CHIP...]"),
+    target_options,
+    namespace_options,
 )
 
 
 @click.command("isolate")
 @_isolating
-@click.option("--reason", required=True, metavar="TEXT", help="Reason to record in the Isolation.")
+@option("--reason", "Reason to record in the Isolation.", required=True, metavar="TEXT")
 def isolate_command(target: str, chips: tuple[str, ...], reason: str, **options: Any) -> None:
     """Isolate chips, a node, a leaf switch or a SuperPoD.
 

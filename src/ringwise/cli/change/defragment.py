@@ -7,27 +7,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.completion import LabName
-from ringwise.cli.output import document_text, output_option
-from ringwise.cli.query.queries import ask, namespace_of, show, source_of, source_options
+from ringwise.cli.options import flag, option, output_option, source_options
+from ringwise.cli.output import document_text
+from ringwise.cli.query.queries import ask, namespace_of, show, source_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 @click.command("defrag")
-@click.option(
-    "--plan", "--dry-run", is_flag=True, help="Only show which jobs would move where, and the cost."
-)
-@click.option("--apply", is_flag=True, help="Move the jobs, after confirmation.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation; requires --apply.")
-@click.option(
-    "--for",
-    "job",
-    type=LabName("job"),
+@flag("--plan --dry-run", "Only show which jobs would move where, and the cost.")
+@flag("--apply", "Move the jobs, after confirmation.")
+@flag("-y --yes", "Do not ask for confirmation; requires --apply.")
+@option(
+    "--for job",
+    "Job to start.  [default: all jobs blocked by fragmentation, in queue order]",
+    LabName("job"),
     metavar="JOB",
-    help="Job to start.  [default: all jobs blocked by fragmentation, in queue order]",
 )
-@source_options()
+@source_options
 @output_option
 def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: str, **options: Any) -> None:
     """Move running jobs so that a blocked job can start.

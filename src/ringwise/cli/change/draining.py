@@ -15,29 +15,27 @@ from ringwise.cli.change.changes import POLL_SECONDS
 from ringwise.cli.change.targets import change_target
 from ringwise.cli.commands import program_of
 from ringwise.cli.completion import LabName
-from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import (
+from ringwise.cli.options import (
     board_option,
-    complain,
     configuration_option,
-    confirm,
+    duration_option,
+    flag,
+    namespace_options,
+    option,
     output_option,
-    spinner,
-    stop,
-    with_options,
+    target_options,
 )
+from ringwise.cli.output import complain, confirm, spinner, stop
 from ringwise.cli.query.queries import (
     ask,
     cluster_source,
     in_cluster_hint,
     lab_client,
-    namespace_options,
     show,
     show_text,
     source_of,
     talking_to_cluster,
-    target_options,
 )
 from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
@@ -62,56 +60,42 @@ class DrainOptions:
     output: str
 
 
-#: Options of kubectl for what each drain does.
-_ALWAYS = {
-    "--ignore-daemonsets": "No effect: pods of DaemonSets are never evicted.",
-    "--delete-emptydir-data": "No effect: pods with emptyDir volumes are evicted like other pods.",
-}
-
-
 @click.command("drain")
 @click.argument(
     "targets", nargs=-1, required=True, type=LabName("node"), metavar="NODE|switch/ADDRESS|superpod/ID"
 )
-@click.option(
-    "--plan",
-    "--dry-run",
-    is_flag=True,
-    help="Only show which jobs would move where, and which would be pending or not evicted.",
-)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option(
+@flag("--plan --dry-run", "Only show which jobs would move where, and which would be pending or not evicted.")
+@flag("-y --yes", "Do not ask for confirmation.")
+@flag(
     "--force",
-    is_flag=True,
-    help="Also evict jobs that could not run again, because no other nodes fit or their pods would not be "
+    "Also evict jobs that could not run again, because no other nodes fit or their pods would not be "
     "recreated. PodDisruptionBudgets are still respected.",
 )
-@click.option(
+@option(
     "--at",
-    metavar="TIME",
-    help="Drain at this time, such as 2026-01-31T08:00:00Z, 90m or +2h. Until then, the nodes accept only "
+    "Drain at this time, such as 2026-01-31T08:00:00Z, 90m or +2h. Until then, the nodes accept only "
     "jobs that end by then. The command to run at that time is printed.",
+    metavar="TIME",
 )
-@click.option(
-    "--wait", is_flag=True, help="Wait until the time of --at and drain (lab only); virtual time is advanced."
-)
-@click.option(
+@flag("--wait", "Wait until the time of --at and drain (lab only); virtual time is advanced.")
+@duration_option(
     "--timeout",
-    type=duration_argument,
-    metavar="DURATION",
-    default="5m",
-    show_default=True,
-    help="How long to wait for each job before the next one is evicted: in a lab until it is running again, "
+    "How long to wait for each job before the next one is evicted: in a lab until it is running again, "
     "in a cluster until its pods have terminated.",
+    "5m",
 )
-@with_options(
-    tuple(
-        click.option(name, is_flag=True, hidden=True, expose_value=False, help=text)
-        for name, text in _ALWAYS.items()
-    )
+# Options of kubectl for what each drain does.
+@flag(
+    "--ignore-daemonsets", "No effect: pods of DaemonSets are never evicted.", hidden=True, expose_value=False
+)
+@flag(
+    "--delete-emptydir-data",
+    "No effect: pods with emptyDir volumes are evicted like other pods.",
+    hidden=True,
+    expose_value=False,
 )
 @target_options
-@with_options(namespace_options)
+@namespace_options
 @configuration_option
 @board_option
 @output_option

@@ -8,14 +8,9 @@ import click
 
 from ringwise.cli.change.targets import LabTarget
 from ringwise.cli.completion import LabName
-from ringwise.cli.output import output_option, stop
-from ringwise.cli.query.queries import (
-    ask,
-    only_lab,
-    show,
-    source_options,
-    target_options,
-)
+from ringwise.cli.options import flag, option, output_option, source_options, target_options
+from ringwise.cli.output import stop
+from ringwise.cli.query.queries import ask, only_lab, show
 from ringwise.grammar import quoted
 from ringwise.views.documents.maintenance import FaultChangeDocument
 
@@ -36,12 +31,9 @@ def fault_command() -> None:
 @click.argument("kind", type=_KINDS, metavar="chip|network|node|switch|superpod")
 @_TARGET
 @_CHIPS
-@click.option("--level", help="Level of a chip fault, such as RestartNPU.  [default: the level of --code]")
-@click.option("--code", help="Fault code, such as 80E01801.  [default: a code of --level]")
-@click.option(
-    "--status",
-    help="Status to set: not-ready (nodes only), UnHealthy, PreSeparate or SubHealthy.",
-)
+@option("--level", "Level of a chip fault, such as RestartNPU.  [default: the level of --code]")
+@option("--code", "Fault code, such as 80E01801.  [default: a code of --level]")
+@option("--status", "Status to set: not-ready (nodes only), UnHealthy, PreSeparate or SubHealthy.")
 @target_options
 @output_option
 def inject_command(
@@ -71,8 +63,8 @@ def inject_command(
 @click.argument("kind", type=_KINDS, required=False, metavar="[chip|network|node|switch|superpod]")
 @click.argument("target", type=LabName("node"), required=False, metavar="[TARGET]")
 @_CHIPS
-@click.option("--code", help="Only chip faults with this code.")
-@click.option("--all", "everything", is_flag=True, help="Clear all faults of the lab.")
+@option("--code", "Only chip faults with this code.")
+@flag("--all everything", "Clear all faults of the lab.")
 @target_options
 @output_option
 def clear_command(
@@ -96,7 +88,7 @@ def clear_command(
 
 
 @fault_command.command("list")
-@source_options()
+@source_options
 @output_option
 def list_command(output: str, **options: Any) -> None:
     """List the faults that nodes report, and the affected jobs."""

@@ -8,22 +8,17 @@ import click
 
 from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
-from ringwise.cli.output import (
+from ringwise.cli.options import (
     board_option,
-    complain,
     configuration_option,
-    confirm,
-    output_option,
-    with_options,
-)
-from ringwise.cli.query.queries import (
-    ask,
+    flag,
     namespace_options,
-    show,
-    show_text,
-    source_of,
+    option,
+    output_option,
     target_options,
 )
+from ringwise.cli.output import complain, confirm
+from ringwise.cli.query.queries import ask, show, show_text, source_of
 from ringwise.grammar import counted, quoted
 
 if TYPE_CHECKING:
@@ -44,44 +39,31 @@ _NAMED = 8
     type=LabName("node"),
     metavar="NODE|switch/ADDRESS|superpod/ID...|NUMBER",
 )
-@click.option("--nodes", default="", metavar="NODE,...|NUMBER", help="Nodes to reserve, as in Slurm.")
-@click.option(
-    "--for",
-    "holder",
+@option("--nodes", "Nodes to reserve, as in Slurm.", default="", metavar="NODE,...|NUMBER")
+@option(
+    "--for holder",
+    "Queue or namespace whose jobs can use the nodes: queue=NAME, namespace=NAME, or a unique name.",
     default="",
     metavar="QUEUE|NAMESPACE",
-    help="Queue or namespace whose jobs can use the nodes: queue=NAME, namespace=NAME, or a unique name.",
 )
-@click.option(
-    "--from",
-    "--start",
-    "start",
+@option(
+    "--from --start start",
+    "Start of the reservation, such as 2026-01-31T08:00:00Z, tomorrow or +2h.",
     default="now",
-    show_default=True,
     metavar="TIME",
-    help="Start of the reservation, such as 2026-01-31T08:00:00Z, tomorrow or +2h.",
 )
-@click.option(
-    "--to",
-    "--end",
-    "end",
-    default="",
-    metavar="TIME",
-    help="End of the reservation; +2h is two hours after its start.",
+@option(
+    "--to --end end", "End of the reservation; +2h is two hours after its start.", default="", metavar="TIME"
 )
-@click.option("--duration", default="", metavar="DURATION", help="Same as --to +DURATION.")
-@click.option("--queue", default="", type=LabName("queue"), help="Same as --for queue=QUEUE.")
-@click.option(
-    "--name", default="", help="Name of the reservation.  [default: from queue or namespace and time]"
-)
-@click.option("--board", default="", help="Board of the nodes; requires NUMBER.")
-@click.option("--reason", default="", metavar="TEXT", help="Reason to record in the reservation.")
-@click.option(
-    "--plan", "--dry-run", is_flag=True, help="Only show the nodes and the jobs that would still run there."
-)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@option("--duration", "Same as --to +DURATION.", default="", metavar="DURATION")
+@option("--queue", "Same as --for queue=QUEUE.", LabName("queue"), "")
+@option("--name", "Name of the reservation.  [default: from queue or namespace and time]", default="")
+@option("--board", "Board of the nodes; requires NUMBER.", default="")
+@option("--reason", "Reason to record in the reservation.", default="", metavar="TEXT")
+@flag("--plan --dry-run", "Only show the nodes and the jobs that would still run there.")
+@flag("-y --yes", "Do not ask for confirmation.")
 @target_options
-@with_options(namespace_options)
+@namespace_options
 @configuration_option
 @board_option
 @output_option
@@ -149,7 +131,7 @@ def reserve_command(
 @click.command("unreserve")
 @click.argument("name", type=LabName("reservation"))
 @target_options
-@with_options(namespace_options)
+@namespace_options
 @output_option
 def unreserve_command(name: str, output: str, **options: Any) -> None:
     """Delete a reservation and release its nodes."""

@@ -7,38 +7,32 @@ from typing import Any
 
 import click
 
-from ringwise.cli.advanced import AdvancedOption
 from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
-from ringwise.cli.durations import duration_argument
-from ringwise.cli.output import output_option, stop, with_options
-from ringwise.cli.query.queries import show_text, target_options
+from ringwise.cli.options import (
+    duration_option,
+    flag,
+    option,
+    output_option,
+    target_options,
+    with_options,
+)
+from ringwise.cli.output import stop
+from ringwise.cli.query.queries import show_text
 
 _about_a_job = with_options(
-    (
-        click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB"),
-        click.option("--reason", help="Reason to record in the job's status."),
-        click.option("--by", default=getpass.getuser, show_default="current user", help="User to record."),
-        click.option(
-            "-n",
-            "--namespace",
-            cls=AdvancedOption,
-            help="Namespace of the job.  [default: on a cluster, that of the kubeconfig context]",
-        ),
-        click.option(
-            "-A", "--all-namespaces", cls=AdvancedOption, is_flag=True, help="Search all namespaces."
-        ),
-        click.option(
-            "--timeout",
-            type=duration_argument,
-            metavar="DURATION",
-            default="30s",
-            show_default=True,
-            help="How long to wait for the controller of the job (cluster only).",
-        ),
-        target_options,
-        output_option,
-    )
+    click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB"),
+    option("--reason", "Reason to record in the job's status."),
+    option("--by", "User to record.", default=getpass.getuser, show_default="current user"),
+    option(
+        "-n --namespace",
+        "Namespace of the job.  [default: on a cluster, that of the kubeconfig context]",
+        advanced=True,
+    ),
+    flag("-A --all-namespaces", "Search all namespaces.", advanced=True),
+    duration_option("--timeout", "How long to wait for the controller of the job (cluster only).", "30s"),
+    target_options,
+    output_option,
 )
 
 
@@ -64,8 +58,8 @@ def resume_command(job: str, output: str, **options: Any) -> None:
 
 
 @click.command("requeue")
-@click.option("--queue", help="Move a suspended or pending job to this queue, without restarting it.")
-@click.option("--priority", help="Change the priority class, without restarting the job.")
+@option("--queue", "Move a suspended or pending job to this queue, without restarting it.")
+@option("--priority", "Change the priority class, without restarting the job.")
 @_about_a_job
 def requeue_command(job: str, output: str, **options: Any) -> None:
     """Requeue a running job, or change its queue or priority.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import output_option, spinner, stop
+from ringwise.cli.options import flag, output_option
+from ringwise.cli.output import spinner, stop
 from ringwise.cli.query.queries import show
 from ringwise.views.documents.maintenance import DrillDocument, DrillFields, DrillStepFields
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command("drill")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option("-q", "--quiet", is_flag=True, help="Print only the results, without timelines.")
+@flag("-q --quiet", "Print only the results, without timelines.")
 @output_option
 def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
     """Run drills: scripted faults with expectations.

@@ -20,10 +20,17 @@ from ringwise.apps.lab.journal import MAX_BYTES
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
 from ringwise.cli.completion import CompletedName, shipped_board_names
-from ringwise.cli.durations import duration_argument
 from ringwise.cli.inputs import load_configuration
 from ringwise.cli.listening import LOOPBACK
-from ringwise.cli.output import board_option, complain, configuration_option, require_grpc, stop
+from ringwise.cli.options import (
+    DIRECTORY,
+    board_option,
+    configuration_option,
+    duration_option,
+    flag,
+    option,
+)
+from ringwise.cli.output import complain, require_grpc, stop
 from ringwise.cli.printers.cluster import counts_text, use_text
 from ringwise.durations import time_text
 from ringwise.embed.fleets import MAX_NODES, parse_boards
@@ -36,94 +43,62 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
 
 
 @click.command("lab")
-@click.option(
-    "--nodes", type=click.IntRange(0, MAX_NODES), default=16, show_default=True, help="Number of nodes."
-)
-@click.option(
+@option("--nodes", "Number of nodes.", click.IntRange(0, MAX_NODES), 16)
+@option(
     "--board",
-    type=CompletedName(shipped_board_names),
-    default="910-x8",
-    show_default=True,
-    help="Board of the nodes (see `ringwise boards`), or boards with their number of nodes: "
-    "910-x8:200,310p:50.",
+    "Board of the nodes (see `ringwise boards`), or boards with their number of nodes: 910-x8:200,310p:50.",
+    CompletedName(shipped_board_names),
+    "910-x8",
 )
-@click.option("--leaf-size", type=click.IntRange(1), help="Nodes per leaf switch.  [default: no switches]")
-@click.option("--superpod-size", type=click.IntRange(1), help="Nodes per SuperPoD.  [default: no SuperPoDs]")
-@click.option(
+@option("--leaf-size", "Nodes per leaf switch.  [default: no switches]", click.IntRange(1))
+@option("--superpod-size", "Nodes per SuperPoD.  [default: no SuperPoDs]", click.IntRange(1))
+@option(
     "--soft",
-    type=click.IntRange(0, MAX_NODES),
-    default=0,
-    help="Additional nodes (910b-x8) with soft shares of chips.  [default: 0]",
+    "Additional nodes (910b-x8) with soft shares of chips.  [default: 0]",
+    click.IntRange(0, MAX_NODES),
+    0,
 )
-@click.option(
-    "--dynamic",
-    type=click.IntRange(0, MAX_NODES),
-    default=0,
-    help="Additional nodes (310p) with dynamic vNPUs.  [default: 0]",
+@option(
+    "--dynamic", "Additional nodes (310p) with dynamic vNPUs.  [default: 0]", click.IntRange(0, MAX_NODES), 0
 )
 @configuration_option
 @board_option
-@click.option(
+@option(
     "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Directory of the state of the lab.  [default: $RINGWISE_LAB, else the state directory of the user]",
+    "Directory of the state of the lab.  [default: $RINGWISE_LAB, else the state directory of the user]",
+    DIRECTORY,
 )
-@click.option("--reset", is_flag=True, help="Delete the data of the directory and start with a new cluster.")
-@click.option(
-    "--speed",
-    type=click.FloatRange(0.001, 1_000_000),
-    default=1.0,
-    show_default=True,
-    help="Speed of the lab clock, as a multiple of real time.",
+@flag("--reset", "Delete the data of the directory and start with a new cluster.")
+@option(
+    "--speed", "Speed of the lab clock, as a multiple of real time.", click.FloatRange(0.001, 1_000_000), 1.0
 )
-@click.option(
+@flag(
     "--virtual/--real",
+    "Virtual time, advanced by `ringwise advance`, or real time.  [default: real]",
     default=False,
-    help="Virtual time, advanced by `ringwise advance`, or real time.  [default: real]",
 )
-@click.option(
-    "--duration",
-    type=duration_argument,
-    metavar="DURATION",
-    help="Duration of pods that do not set one.  [default: until they are deleted]",
-)
-@click.option(
-    "--start-delay",
-    type=duration_argument,
-    metavar="DURATION",
-    default="2s",
-    show_default=True,
-    help="Time that pods take to start.",
-)
-@click.option(
-    "--termination-delay",
-    type=duration_argument,
-    metavar="DURATION",
-    default="2s",
-    show_default=True,
-    help="Time that pods take to terminate.",
-)
-@click.option(
+@duration_option("--duration", "Duration of pods that do not set one.  [default: until they are deleted]")
+@duration_option("--start-delay", "Time that pods take to start.", "2s")
+@duration_option("--termination-delay", "Time that pods take to terminate.", "2s")
+@flag(
     "--device-plugin/--no-device-plugin",
+    "Run the real device plugin for each node with pods, with simulated chips and a kubelet stand-in.",
     default=False,
-    help="Run the real device plugin for each node with pods, with simulated chips and a kubelet stand-in.",
 )
-@click.option(
+@option(
     "--mount-method",
-    type=click.Choice(["plain", "ascend-docker", "cdi"]),
-    help="How chips are mounted into containers; requires --device-plugin.  [default: plain]",
+    "How chips are mounted into containers; requires --device-plugin.  [default: plain]",
+    click.Choice(["plain", "ascend-docker", "cdi"]),
 )
-@click.option(
+@option(
     "--journal-size",
-    type=click.IntRange(0),
-    default=MAX_BYTES >> 20,
-    show_default=True,
-    help="Size in megabytes after which the journal is rotated; two files are kept; 0 disables the journal.",
+    "Size in megabytes after which the journal is rotated; two files are kept; 0 disables the journal.",
+    click.IntRange(0),
+    MAX_BYTES >> 20,
 )
-@click.option(
+@option(
     "--web-address",
-    default=None,
-    help="Listen address of the dashboard; empty to disable it.  [default: 127.0.0.1:8090, or another port]",
+    "Listen address of the dashboard; empty to disable it.  [default: 127.0.0.1:8090, or another port]",
 )
 @click.pass_context
 def lab_command(

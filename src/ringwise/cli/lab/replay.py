@@ -15,8 +15,8 @@ from ringwise.apps.lab.folder import LabFolder, default_folder
 from ringwise.apps.replay import replay
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import BUNDLE_SUFFIXES, load_catalog
-from ringwise.cli.output import board_option, complain, output_option, print_document, spinner, stop
-from ringwise.cli.query.queries import lab_option
+from ringwise.cli.options import board_option, lab_option, output_option
+from ringwise.cli.output import complain, print_document, spinner, stop
 from ringwise.durations import time_text
 from ringwise.grammar import counted
 from ringwise.views.documents.reference import ReplayDocument

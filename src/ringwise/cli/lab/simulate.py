@@ -12,7 +12,8 @@ import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_configuration
-from ringwise.cli.output import configuration_option, output_option, stop
+from ringwise.cli.options import FILE, configuration_option, flag, option, output_option
+from ringwise.cli.output import stop
 from ringwise.cli.query.queries import show
 from ringwise.grammar import quoted
 
@@ -33,64 +34,44 @@ _OF_TRACES = (
 
 @click.command("simulate")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--nodes", type=click.IntRange(1), help="Number of nodes.  [default: from --load]")
-@click.option("--board", help="Board of the nodes (see `ringwise boards`).  [default: 910-x8]")
-@click.option("--leaf-size", type=click.IntRange(1), help="Nodes per leaf switch.")
-@click.option("--superpod-size", type=click.IntRange(1), help="Nodes per SuperPoD.")
-@click.option(
-    "--load",
-    type=click.FloatRange(0, 10, min_open=True),
-    help="Average ratio of allocated chips.  [default: 0.85]",
+@option("--nodes", "Number of nodes.  [default: from --load]", click.IntRange(1))
+@option("--board", "Board of the nodes (see `ringwise boards`).  [default: 910-x8]")
+@option("--leaf-size", "Nodes per leaf switch.", click.IntRange(1))
+@option("--superpod-size", "Nodes per SuperPoD.", click.IntRange(1))
+@option(
+    "--load", "Average ratio of allocated chips.  [default: 0.85]", click.FloatRange(0, 10, min_open=True)
 )
-@click.option(
-    "--format",
-    "trace_format",
-    type=click.Choice(["itp", "philly", "openb", "swf"]),
-    help="Format of the trace.",
-)
-@click.option(
-    "--column",
-    "columns",
+@option("--format trace_format", "Format of the trace.", click.Choice(["itp", "philly", "openb", "swf"]))
+@option(
+    "--column columns",
+    "Column of the trace that contains a field (submitted, duration or chips); can be repeated.",
     multiple=True,
     metavar="FIELD=COLUMN",
-    help="Column of the trace that contains a field (submitted, duration or chips); can be repeated.",
 )
-@click.option("--only", multiple=True, metavar="NAME=VALUE", help="Only rows with this value in this column.")
-@click.option("--jobs", type=click.IntRange(1), help="Use only this number of jobs.")
-@click.option(
-    "--tor-affinity",
-    type=click.Choice(["normal-schema", "large-model-schema"]),
-    help="Label tor-affinity of gangs.",
+@option("--only", "Only rows with this value in this column.", multiple=True, metavar="NAME=VALUE")
+@option("--jobs", "Use only this number of jobs.", click.IntRange(1))
+@option(
+    "--tor-affinity", "Label tor-affinity of gangs.", click.Choice(["normal-schema", "large-model-schema"])
 )
-@click.option(
-    "--known-durations", is_flag=True, help="Jobs have an expected duration.  [default: they do not]"
-)
-@click.option(
-    "--fault",
-    "broken",
+@flag("--known-durations", "Jobs have an expected duration.  [default: they do not]")
+@option(
+    "--fault broken",
+    "Mean time between failures and to repair of each chip, node or switch, such as node=300d/6h.",
     multiple=True,
     metavar="KIND=MTBF/MTTR",
-    help="Mean time between failures and to repair of each chip, node or switch, such as node=300d/6h.",
 )
 @configuration_option
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Setting of the configuration; can be repeated.",
+@option(
+    "--set settings", "Setting of the configuration; can be repeated.", multiple=True, metavar="NAME=VALUE"
 )
-@click.option(
-    "--compare",
-    "compared",
+@option(
+    "--compare compared",
+    "Compare with first-fit, random, or other settings; can be repeated.",
     multiple=True,
     metavar="POLICY|NAME=VALUE,...",
-    help="Compare with first-fit, random, or other settings; can be repeated.",
 )
-@click.option("--seed", help="Seed of the random numbers.  [default: 0]")
-@click.option(
-    "--html-file", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page with plots."
-)
+@option("--seed", "Seed of the random numbers.  [default: 0]")
+@option("--html-file", "Write an HTML page with plots.", FILE)
 @output_option
 def simulate_command(file: Path, html_file: Path | None, output: str, **options: Any) -> None:
     """Simulate the jobs of a file and show their pending times.

@@ -10,6 +10,7 @@ import click
 
 from ringwise.cli.completion import CompletedName, shipped_board_names
 from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.options import PATH, option
 from ringwise.cli.output import print_document, stdout_console, stop
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.errors import DocumentError
@@ -28,20 +29,12 @@ class InputError(click.ClickException):
 
 def _options(command: _Command) -> _Command:
     """The two options of every form of the command."""
-    command = click.option(
-        "--board-file",
-        "board_files",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        help="Custom board profile; can be repeated.",
+    command = option(
+        "--board-file board_files", "Custom board profile; can be repeated.", PATH, multiple=True
     )(command)
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["table", "json", "yaml"]),
-        default=None,
-        help="Output format.  [default: table]",
-    )(command)
+    return option("-o --output", "Output format.  [default: table]", click.Choice(["table", "json", "yaml"]))(
+        command
+    )
 
 
 @click.group(invoke_without_command=True)

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import (
-    FILES,
-    output_option,
-    print_document,
-    stdout_console,
-    stop,
-)
-from ringwise.cli.query.queries import advanced_options, show_text
+from ringwise.cli.options import FILES, advanced_options, output_option
+from ringwise.cli.output import print_document, stdout_console, stop
+from ringwise.cli.query.queries import show_text
 
 if TYPE_CHECKING:
     from ringwise.manifests.settings.configuration import ConfigurationCheck

@@ -10,8 +10,18 @@ import click
 
 from ringwise.cli.completion import job_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.output import complain, exit_code_option, output_option, spinner, stop, with_options
-from ringwise.cli.query.queries import ask, namespace_of, show, source_options
+from ringwise.cli.options import (
+    PATH,
+    checked_source_options,
+    exit_code_option,
+    flag,
+    option,
+    output_option,
+    source_options,
+    with_options,
+)
+from ringwise.cli.output import complain, spinner, stop
+from ringwise.cli.query.queries import ask, namespace_of, show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,19 +31,14 @@ if TYPE_CHECKING:
 
 @click.command("why")
 @job_argument
-@click.option(
-    "--history",
-    is_flag=True,
-    help="Show the job history, from the journal of the lab or the Events of the cluster.",
-)
-@click.option(
-    "--journal",
-    "journals",
+@flag("--history", "Show the job history, from the journal of the lab or the Events of the cluster.")
+@option(
+    "--journal journals",
+    "Read the history from this journal; can be repeated, oldest first.",
+    PATH,
     multiple=True,
-    type=click.Path(path_type=Path),
-    help="Read the history from this journal; can be repeated, oldest first.",
 )
-@source_options()
+@source_options
 @output_option
 @exit_code_option
 def why_command(
@@ -58,18 +63,15 @@ def why_command(
 
 
 _history_options = with_options(
-    (
-        job_argument,
-        click.option(
-            "--journal",
-            "journals",
-            multiple=True,
-            type=click.Path(path_type=Path),
-            help="Read this journal instead; can be repeated, oldest first.",
-        ),
-        source_options(),
-        output_option,
-    )
+    job_argument,
+    option(
+        "--journal journals",
+        "Read this journal instead; can be repeated, oldest first.",
+        PATH,
+        multiple=True,
+    ),
+    source_options,
+    output_option,
 )
 
 
@@ -140,8 +142,8 @@ def _show_history(document: HistoryDocument, output: str) -> None:
 
 
 @click.command("capacity")
-@source_options()
-@click.option("--queue", help="Count only what this queue can still use.")
+@source_options
+@option("--queue", "Count only what this queue can still use.")
 @output_option
 def capacity_command(queue: str | None, output: str, **options: Any) -> None:
     """Show how many more jobs of each shape would fit now.
@@ -159,7 +161,7 @@ def capacity_command(queue: str | None, output: str, **options: Any) -> None:
 
 
 @click.command("limits")
-@source_options()
+@source_options
 @output_option
 def limits_command(output: str, **options: Any) -> None:
     """Show usage limits and their current usage.
@@ -177,7 +179,7 @@ def limits_command(output: str, **options: Any) -> None:
 
 
 @click.command("doctor")
-@source_options(keep_going=False)
+@checked_source_options
 @output_option
 def doctor_command(output: str, **options: Any) -> None:
     """Check the cluster for problems.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.completion import LabName
-from ringwise.cli.output import stop, until_ctrl_c, with_options
+from ringwise.cli.options import flag, option, with_options
+from ringwise.cli.output import stop, until_ctrl_c
 from ringwise.cli.query.queries import FROM_CLUSTER, FROM_LAB, asking, namespace_of, source_of
 from ringwise.views.kinds import BY_PLURAL
 from ringwise.views.names import qualified
@@ -31,38 +32,32 @@ _TABLES = ("table", "wide")
 SECONDS = {FROM_LAB: 1.0, FROM_CLUSTER: 5.0}
 
 list_options = with_options(
-    (
-        click.option(
-            "-l",
-            "--selector",
-            default="",
-            help="Label selector, as in kubectl; chips are selected by the labels of their node.",
-        ),
-        click.option(
-            "--field-selector",
-            "fields",
-            default="",
-            help="Field selector, as in kubectl, such as status.phase=Running.",
-        ),
-        click.option("--queue", type=LabName("queue"), help="Only jobs and pods of this queue."),
-        click.option("-u", "--user", help="Only jobs of this user."),
-        click.option("--me", is_flag=True, help="Only jobs of the current user."),
-        click.option("--affected", is_flag=True, help="Only jobs affected by a fault."),
-        click.option("--state", "states", multiple=True, help="Only objects in this state; can be repeated."),
-        click.option(
-            "-w",
-            "--watch",
-            is_flag=True,
-            help="After listing, print each row that changes, until Ctrl-C; cannot be combined with -f.",
-        ),
-        click.option("--start", is_flag=True, help="Only pending jobs, sorted by expected start."),
-        click.option("--sort-by", default="", help="Sort by column; prefix with - for descending order."),
-        click.option(
-            "--limit",
-            type=click.IntRange(min=0),
-            help=f"Maximum number of rows; 0 for all.  [default: {ROWS} in a terminal, else all]",
-        ),
-    )
+    option(
+        "-l --selector",
+        "Label selector, as in kubectl; chips are selected by the labels of their node.",
+        default="",
+    ),
+    option(
+        "--field-selector fields",
+        "Field selector, as in kubectl, such as status.phase=Running.",
+        default="",
+    ),
+    option("--queue", "Only jobs and pods of this queue.", LabName("queue")),
+    option("-u --user", "Only jobs of this user."),
+    flag("--me", "Only jobs of the current user."),
+    flag("--affected", "Only jobs affected by a fault."),
+    option("--state states", "Only objects in this state; can be repeated.", multiple=True),
+    flag(
+        "-w --watch",
+        "After listing, print each row that changes, until Ctrl-C; cannot be combined with -f.",
+    ),
+    flag("--start", "Only pending jobs, sorted by expected start."),
+    option("--sort-by", "Sort by column; prefix with - for descending order.", default=""),
+    option(
+        "--limit",
+        f"Maximum number of rows; 0 for all.  [default: {ROWS} in a terminal, else all]",
+        click.IntRange(min=0),
+    ),
 )
 
 

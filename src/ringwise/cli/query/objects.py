@@ -10,9 +10,10 @@ import click
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
-from ringwise.cli.output import output_choice, output_option, stdout_console
+from ringwise.cli.options import option, output_choice, output_option, source_options
+from ringwise.cli.output import stdout_console
 from ringwise.cli.query.lists import list_options, take_listing, watch_list
-from ringwise.cli.query.queries import ask, namespace_of, show, source_options
+from ringwise.cli.query.queries import ask, namespace_of, show
 from ringwise.grammar import counted
 from ringwise.views.kinds import BY_PLURAL, KINDS
 from ringwise.wellknown import USER
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     metavar="[KIND]",
 )
 @click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME]...")
-@click.option("--node", type=LabName("node"), help="Only chips or pods of this node.")
+@option("--node", "Only chips or pods of this node.", LabName("node"))
 @list_options
-@source_options()
+@source_options
 @output_choice("table", "wide", "name", "json", "yaml")
 def get_command(kind: str, output: str, **options: Any) -> None:
     """List jobs, nodes, queues, pods and other objects.
@@ -112,7 +113,7 @@ _DESCRIBED = [kind for kind in KINDS if kind.is_described]
     metavar="KIND",
 )
 @click.argument("name", type=LabName(), required=False, metavar="[NAMESPACE/]NAME")
-@source_options()
+@source_options
 @output_option
 def describe_command(kind: str, name: str | None, output: str, **options: Any) -> None:
     """Show details of one object.

@@ -11,30 +11,21 @@ from msgspec import UNSET
 
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.inputs import load_bundle
-from ringwise.cli.output import (
-    FILES,
+from ringwise.cli.options import (
+    PATH,
     board_option,
-    complain,
     configuration_option,
     exit_code_option,
-    output_option,
-    print_document,
-    spinner,
-    stdout_console,
-    stop,
-    with_options,
-)
-from ringwise.cli.query.queries import (
-    FROM_LAB,
-    ask,
-    cluster_options,
-    files_source,
-    lab_option,
+    files_option,
+    flag,
     namespace_options,
     now_option,
-    reading_objects,
-    source_of,
+    option,
+    output_option,
+    target_options,
 )
+from ringwise.cli.output import complain, print_document, spinner, stdout_console, stop
+from ringwise.cli.query.queries import FROM_LAB, ask, files_source, reading_objects, source_of
 from ringwise.scheduler.journal import Journal
 
 if TYPE_CHECKING:
@@ -46,30 +37,19 @@ _OF_FILES = {"everything": "--all", "keep_going": "--keep-going", "now": "--now"
 
 
 @click.command("place")
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    type=FILES,
-    help="Manifests to schedule: file, directory or - (stdin).",
-)
+@files_option("Manifests to schedule: file, directory or - (stdin).", required=True)
 @output_option
-@click.option(
-    "--scores", is_flag=True, help="Show the score of every candidate node for the first pod of each job."
-)
-@with_options((lab_option, *cluster_options, *namespace_options))
+@flag("--scores", "Show the score of every candidate node for the first pod of each job.")
+@target_options
+@namespace_options
 @configuration_option
 @board_option
-@click.option("--all", "everything", is_flag=True, help="Also list running jobs.")
-@click.option("--keep-going", is_flag=True, help="Skip invalid documents and place the rest (exit code 2).")
+@flag("--all everything", "Also list running jobs.")
+@flag("--keep-going", "Skip invalid documents and place the rest (exit code 2).")
 @exit_code_option
 @now_option
-@click.option(
-    "--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay` to this file."
-)
-@click.option("--dashboard", is_flag=True, help="Serve the result on a dashboard until Ctrl-C.")
+@option("--journal", "Write a journal for `ringwise replay` to this file.", PATH)
+@flag("--dashboard", "Serve the result on a dashboard until Ctrl-C.")
 def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: bool, **options: Any) -> None:
     """Show where the jobs of manifests would be scheduled.
 

@@ -15,22 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from ringwise.cli.advanced import AdvancedOption
 from ringwise.cli.commands import ASKS_CLUSTERS, TYPED
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import (
-    FILES,
-    board_option,
-    complain,
-    configuration_option,
-    output_option,
-    print_document,
-    spinner,
-    stdout_console,
-    stop,
-    warn_of_plugins,
-    with_options,
-)
+from ringwise.cli.output import complain, print_document, spinner, stdout_console, stop, warn_of_plugins
 from ringwise.grammar import counted
 
 if TYPE_CHECKING:
@@ -45,88 +32,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
 
-FROM_FILES, FROM_LAB, FROM_CLUSTER = "files", "lab", "cluster"
-
-
-# -- options -------------------------------------------------------------------------------------
-
-lab_option = click.option(
-    "--lab",
-    "lab",
-    cls=AdvancedOption,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Directory of the lab to use.  [default: $RINGWISE_LAB, else the state directory of the user]",
-)
-cluster_options = (
-    click.option(
-        "--kubeconfig",
-        cls=AdvancedOption,
-        help="Use the cluster of this kubeconfig.  [default: $KUBECONFIG, ~/.kube/config]",
-    ),
-    click.option("--context", cls=AdvancedOption, help="Use the cluster of this kubeconfig context."),
-)
-#: As in kubectl.
-namespace_options = (
-    click.option(
-        "-n",
-        "--namespace",
-        cls=AdvancedOption,
-        help="Only this namespace.  [default: on a cluster, that of the kubeconfig context; else all]",
-    ),
-    click.option("-A", "--all-namespaces", cls=AdvancedOption, is_flag=True, help="All namespaces."),
-)
-#: Where a command changes something.
-target_options = with_options((lab_option, *cluster_options))
 _OPTION_NAMES = {"config": "config", "boards": "board-file", "keep_going": "keep-going", "now": "now"}
-_FILES = click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    type=FILES,
-    help="Read the cluster from a file, directory or - (stdin).",
-)
-_KEEP_GOING = click.option(
-    "--keep-going", cls=AdvancedOption, is_flag=True, help="Skip invalid documents; requires -f."
-)
-now_option = click.option(
-    "--now",
-    cls=AdvancedOption,
-    type=int,
-    help="Current time in nanoseconds since 1970; requires -f.  [default: the newest timestamp of the input]",
-)
-
-
-def source_options(*, keep_going: bool = True) -> Callable[[Command], Command]:
-    """`--lab`, `-f` or `--kubeconfig` and `--context`, with what belongs to each of them."""
-    skipping = (_KEEP_GOING,) if keep_going else ()
-    return with_options(
-        (
-            _FILES,
-            lab_option,
-            *cluster_options,
-            *namespace_options,
-            configuration_option,
-            board_option,
-            *skipping,
-            now_option,
-        )
-    )
-
-
-#: Those that `ringwise options` shows.
-advanced_options = with_options(
-    (
-        lab_option,
-        *cluster_options,
-        *namespace_options,
-        output_option,
-        configuration_option,
-        board_option,
-        _KEEP_GOING,
-        now_option,
-    )
-)
+FROM_FILES, FROM_LAB, FROM_CLUSTER = "files", "lab", "cluster"
 
 
 def namespace_of(options: dict[str, Any]) -> str | None:

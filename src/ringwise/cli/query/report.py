@@ -12,17 +12,9 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from ringwise.cli.output import complain, stop, with_options
-from ringwise.cli.query.queries import (
-    ask,
-    asks_clusters,
-    cluster_options,
-    find_cluster,
-    lab_client,
-    lab_option,
-    show,
-    talking_to_cluster,
-)
+from ringwise.cli.options import DIRECTORY, flag, option, target_options
+from ringwise.cli.output import complain, stop
+from ringwise.cli.query.queries import ask, asks_clusters, find_cluster, lab_client, show, talking_to_cluster
 from ringwise.wellknown import VOLCANO_SYSTEM
 
 if TYPE_CHECKING:
@@ -34,52 +26,38 @@ if TYPE_CHECKING:
 
 
 @click.command("report")
-@click.option(
-    "--since",
-    "--last",
+@option(
+    "--since --last",
+    "Start: a duration before now, such as 30d, or a day, such as 2026-01-31. Days are UTC days.",
     default="7d",
-    show_default=True,
-    help="Start: a duration before now, such as 30d, or a day, such as 2026-01-31. Days are UTC days.",
 )
-@click.option("--days", type=click.IntRange(1), help="Same as --since with this number of days.")
-@click.option("--until", default="", help="End, in the same format.  [default: today]")
-@click.option(
+@option("--days", "Same as --since with this number of days.", click.IntRange(1))
+@option("--until", "End, in the same format.  [default: today]", default="")
+@option(
     "--group-by",
-    type=click.Choice(["queue", "namespace", "user", "job", "board"]),
-    default="queue",
-    show_default=True,
-    help="Group rows by this field.",
+    "Group rows by this field.",
+    click.Choice(["queue", "namespace", "user", "job", "board"]),
+    "queue",
 )
-@click.option(
-    "--idle",
-    is_flag=True,
-    help="Show allocated chips with low utilization instead (requires utilization metrics).",
-)
-@click.option(
+@flag("--idle", "Show allocated chips with low utilization instead (requires utilization metrics).")
+@option(
     "--shadow",
-    type=click.File(encoding="utf-8", errors="replace"),
+    "Show shadow-mode decisions that differ instead; FILE is the log of the scheduler, or -.",
+    click.File(encoding="utf-8", errors="replace"),
     metavar="FILE",
-    help="Show shadow-mode decisions that differ instead; FILE is the log of the scheduler, or -.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json", "yaml", "csv"]),
-    default="table",
-    show_default=True,
-    help="Output format.",
-)
-@click.option(
+@option("-o --output", "Output format.", click.Choice(["table", "json", "yaml", "csv"]), "table")
+@option(
     "--accounting-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    "Accounting directory of the scheduler (its --accounting-dir).",
+    DIRECTORY,
     metavar="DIRECTORY",
-    help="Accounting directory of the scheduler (its --accounting-dir).",
 )
-@with_options((lab_option, *cluster_options))
-@click.option("-n", "--namespace", help="Only jobs of this namespace.  [default: all]")
-@click.option(
+@target_options
+@option("-n --namespace", "Only jobs of this namespace.  [default: all]")
+@option(
     "--accounting-namespace",
-    help=f"Namespace of the accounting ConfigMaps of a cluster.  [default: {VOLCANO_SYSTEM}]",
+    f"Namespace of the accounting ConfigMaps of a cluster.  [default: {VOLCANO_SYSTEM}]",
 )
 def report_command(
     since: str,

@@ -9,25 +9,24 @@ import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import error_lines, load_catalog, load_configuration, read_files
-from ringwise.cli.output import (
-    FILES,
+from ringwise.cli.options import (
+    FILE,
     board_option,
-    complain,
+    cluster_files_option,
     configuration_option,
+    flag,
+    now_option,
+    option,
     output_option,
-    spinner,
-    stop,
-    with_options,
+    target_options,
 )
+from ringwise.cli.output import complain, spinner, stop
 from ringwise.cli.query.queries import (
     FROM_CLUSTER,
     FROM_FILES,
-    cluster_options,
     find_cluster,
     lab_client,
     lab_folder,
-    lab_option,
-    now_option,
     show_text,
     source_of,
     talking_to_cluster,
@@ -45,27 +44,14 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("ringwise-bundle.tar.gz"),
 )
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    type=FILES,
-    help="Read the cluster from a file, directory or - (stdin).",
+@cluster_files_option
+@target_options
+@option(
+    "--journal", "Journal of the scheduler; rotated files are included.  [default: that of the lab]", FILE
 )
-@with_options((lab_option, *cluster_options))
-@click.option(
-    "--journal",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Journal of the scheduler; rotated files are included.  [default: that of the lab]",
-)
-@click.option("--keep-names", is_flag=True, help="Do not replace names and addresses.")
-@click.option("--with-text", is_flag=True, help="Include messages and other free text.")
-@click.option(
-    "--mapping-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the names and their pseudonyms to this file. Do not share it.",
-)
+@flag("--keep-names", "Do not replace names and addresses.")
+@flag("--with-text", "Include messages and other free text.")
+@option("--mapping-file", "Write the names and their pseudonyms to this file. Do not share it.", FILE)
 @configuration_option
 @board_option
 @now_option

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.output import output_option, stdout_console, until_ctrl_c
+from ringwise.cli.options import flag, option, output_option, source_options
+from ringwise.cli.output import stdout_console, until_ctrl_c
 from ringwise.cli.query.lists import SECONDS
-from ringwise.cli.query.queries import ask, asking, show, source_of, source_options
+from ringwise.cli.query.queries import ask, asking, show, source_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,13 +29,9 @@ _TICK = 0.05
 
 
 @click.command("top")
-@click.option("--once", is_flag=True, help="Print one frame and exit.")
-@click.option(
-    "--interval",
-    type=click.FloatRange(0.1, 3600),
-    help="Seconds between frames.  [default: 1; 5 for a cluster]",
-)
-@source_options()
+@flag("--once", "Print one frame and exit.")
+@option("--interval", "Seconds between frames.  [default: 1; 5 for a cluster]", click.FloatRange(0.1, 3600))
+@source_options
 @output_option
 def top_command(once: bool, interval: float | None, output: str, **options: Any) -> None:
     """Show chips, queues and pending jobs until Ctrl-C.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.output import complain, output_option, stop
-from ringwise.cli.query.queries import ask, show, source_options
+from ringwise.cli.options import option, output_option, source_options
+from ringwise.cli.output import complain, stop
+from ringwise.cli.query.queries import ask, show
 from ringwise.manifests.config_maps.switch_lists import render_tor_configmap, topology_from_list
 from ringwise.manifests.config_maps.switches import DOUBLE_LAYER, SINGLE_LAYER, tor_config_map
 from ringwise.manifests.text.errors import DocumentError, ManifestError, document_error, one_line
@@ -30,27 +31,18 @@ def topology_command() -> None:
 
 @topology_command.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option(
-    "--leaf-size",
-    "nodes_per_switch",
-    type=click.IntRange(min=1),
-    help="Nodes per leaf switch (tor_count).  [default: size of the largest switch]",
+@option(
+    "--leaf-size nodes_per_switch",
+    "Nodes per leaf switch (tor_count).  [default: size of the largest switch]",
+    click.IntRange(min=1),
 )
-@click.option(
+@option(
     "--level",
-    type=click.Choice([DOUBLE_LAYER, SINGLE_LAYER]),
-    default=DOUBLE_LAYER,
-    show_default=True,
-    help="Network level; with single_layer, a job uses at most one leaf switch.",
+    "Network level; with single_layer, a job uses at most one leaf switch.",
+    click.Choice([DOUBLE_LAYER, SINGLE_LAYER]),
+    DOUBLE_LAYER,
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="Output format.",
-)
+@option("-o --output", "Output format.", click.Choice(["yaml", "json"]), "yaml")
 def import_list(file: str, nodes_per_switch: int | None, level: str, output: str) -> None:
     """Create the ConfigMap basic-tor-node-cm from a list of switches.
 
@@ -83,7 +75,7 @@ def _text_of(file: str) -> str:
 
 
 @topology_command.command("show")
-@source_options()
+@source_options
 @output_option
 def show_command(output: str, **options: Any) -> None:
     """Show leaf switches and SuperPoDs with their nodes and jobs."""

@@ -10,15 +10,14 @@ import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
-from ringwise.cli.output import (
-    FILES,
+from ringwise.cli.options import (
     api_server_options,
     board_option,
-    complain,
     configuration_option,
-    stop,
-    with_options,
+    files_option,
+    option,
 )
+from ringwise.cli.output import complain, stop
 from ringwise.cli.query.web_options import CERTIFICATE, HOSTS
 
 if TYPE_CHECKING:
@@ -29,29 +28,19 @@ AFTER_DECISION = "note: the page shows chips that pending jobs would get now as 
 
 
 @click.command("web")
-@with_options(api_server_options)
-@click.option(
-    "--journal",
-    "journals",
+@api_server_options
+@option(
+    "--journal journals",
+    "Show the final state of this journal instead of a cluster.",
+    click.Path(path_type=Path, exists=True, dir_okay=False),
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Show the final state of this journal instead of a cluster.",
 )
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    type=FILES,
-    help="Show the cluster that these manifests describe instead.",
-)
+@files_option("Show the cluster that these manifests describe instead.")
 @configuration_option
 @board_option
-@click.option(
-    "--web-address",
-    help="Listen address of the dashboard.  [default: 127.0.0.1:8090, or another port]",
-)
-@with_options((HOSTS, *CERTIFICATE))
+@option("--web-address", "Listen address of the dashboard.  [default: 127.0.0.1:8090, or another port]")
+@HOSTS
+@CERTIFICATE
 def web_command(
     kubeconfig: str | None,
     context: str | None,

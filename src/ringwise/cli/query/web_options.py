@@ -2,49 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
+from ringwise.cli.options import PATH, option, with_options
 
 if TYPE_CHECKING:
     from ringwise.apps.web.options import WebOptions
 
-HOSTS = click.option(
-    "--web-host",
-    "web_hosts",
+HOSTS = option(
+    "--web-host web_hosts",
+    "Additional host name of the dashboard, besides addresses and localhost; can be repeated.",
     multiple=True,
     metavar="NAME",
-    help="Additional host name of the dashboard, besides addresses and localhost; can be repeated.",
 )
-CERTIFICATE = (
-    click.option(
-        "--web-tls-cert-file",
-        type=click.Path(path_type=Path),
-        help="Certificate of the dashboard (PEM); reloaded when it changes.",
-    ),
-    click.option(
-        "--web-tls-private-key-file",
-        type=click.Path(path_type=Path),
-        help="Private key of the certificate (PEM).",
-    ),
+CERTIFICATE = with_options(
+    option("--web-tls-cert-file", "Certificate of the dashboard (PEM); reloaded when it changes.", PATH),
+    option("--web-tls-private-key-file", "Private key of the certificate (PEM).", PATH),
 )
-WEB = (
-    click.option(
+WEB = with_options(
+    option(
         "--web-address",
-        default="",
-        help="Listen address of the dashboard, such as 127.0.0.1:8090; empty to disable it. An address "
+        "Listen address of the dashboard, such as 127.0.0.1:8090; empty to disable it. An address "
         "that other machines can reach requires a certificate, and clients must send a token of the "
         "cluster.",
+        default="",
     ),
     HOSTS,
-    *CERTIFICATE,
-    click.option(
+    CERTIFICATE,
+    option(
         "--web-replicas",
+        "DNS name of all replicas and the port of their dashboards. The leader forwards long queries "
+        "to another replica. All replicas must have the same certificate.",
         default="",
         metavar="NAME:PORT",
-        help="DNS name of all replicas and the port of their dashboards. The leader forwards long queries "
-        "to another replica. All replicas must have the same certificate.",
     ),
 )
 

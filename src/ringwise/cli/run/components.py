@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.listening import default_address, shown_default
-from ringwise.cli.output import Command, api_server_options, board_option, stop, with_options
+from ringwise.cli.listening import address_option, metrics_option
+from ringwise.cli.options import (
+    DIRECTORY,
+    PATH,
+    Decorator,
+    api_server_options,
+    board_option,
+    flag,
+    option,
+    with_options,
+)
+from ringwise.cli.output import stop
 from ringwise.cli.query.web_options import WEB, take_web
 from ringwise.grammar import quoted
 from ringwise.log import configure
@@ -66,127 +74,94 @@ def _own_namespace() -> str:
     return os.environ.get("POD_NAMESPACE") or VOLCANO_SYSTEM
 
 
-def _seconds(name: str, usual: int, what: str) -> Callable[[Command], Command]:
-    return click.option(name, type=click.IntRange(1, 3600), default=usual, show_default=True, help=what)
+def _seconds(name: str, usual: int, what: str) -> Decorator:
+    return option(name, what, click.IntRange(1, 3600), usual)
 
 
-def _lease_name(usual: str) -> Callable[[Command], Command]:
-    return click.option(
-        "--leader-elect-resource-name", default=usual, show_default=True, help="Name of the Lease."
+def _lease_name(usual: str) -> Decorator:
+    return option("--leader-elect-resource-name", "Name of the Lease.", default=usual)
+
+
+def _scheduler_names(what: str) -> Decorator:
+    return option(
+        "--scheduler-name scheduler_names", what, multiple=True, default=SCHEDULER_NAMES, callback=_not_empty
     )
 
 
-def _scheduler_names(what: str) -> Callable[[Command], Command]:
-    return click.option(
-        "--scheduler-name",
-        "scheduler_names",
-        multiple=True,
-        default=SCHEDULER_NAMES,
-        show_default=True,
-        callback=_not_empty,
-        help=what,
-    )
-
-
-def _configuration_map(what: str) -> Callable[[Command], Command]:
-    return click.option(
-        "--scheduler-configmap",
-        "configuration_map",
+def _configuration_map(what: str) -> Decorator:
+    return option(
+        "--scheduler-configmap configuration_map",
+        what,
         default=f"{VOLCANO_SYSTEM}/{SCHEDULER_CONFIG_MAP}",
-        show_default=True,
         callback=_namespaced_name,
-        help=what,
     )
 
 
-_CONTROLLER_MAP = click.option(
-    "--controller-configmap",
-    "controller_map",
+_CONTROLLER_MAP = option(
+    "--controller-configmap controller_map",
+    f"ConfigMap with networkTopologyDiscovery, usually {VOLCANO_SYSTEM}/{CONTROLLER_CONFIG_MAP}: "
+    "the controller creates HyperNodes from node labels. Empty to disable it.",
     default="",
     metavar="NAMESPACE/NAME",
     callback=_namespaced_name,
-    help=f"ConfigMap with networkTopologyDiscovery, usually {VOLCANO_SYSTEM}/{CONTROLLER_CONFIG_MAP}: "
-    "the controller creates HyperNodes from node labels. Empty to disable it.",
 )
-_HEALTH = click.option(
-    "--healthz-address",
-    "health_address",
-    default=default_address(11251),
-    show_default=shown_default(11251),
-    help="Listen address of /healthz and /readyz, `:PORT` for all addresses; empty to disable it.",
+_HEALTH = address_option(
+    "--healthz-address health_address",
+    11251,
+    "Listen address of /healthz and /readyz, `:PORT` for all addresses; empty to disable it.",
 )
-_POD_GROUPS = click.option(
+_POD_GROUPS = flag(
     "--pod-groups/--no-pod-groups",
-    default=True,
-    show_default=True,
-    help="Create PodGroups for Deployments, StatefulSets, Kubernetes Jobs and single pods. Must be the "
+    "Create PodGroups for Deployments, StatefulSets, Kubernetes Jobs and single pods. Must be the "
     "same for scheduler and controller. A scheduler without a controller requires --no-pod-groups.",
+    default=True,
 )
-_QUEUE_COMMANDS = click.option(
-    "--queue-command-namespace",
-    "queue_command_namespaces",
+_QUEUE_COMMANDS = option(
+    "--queue-command-namespace queue_command_namespaces",
+    "Namespace whose Commands for queues (`vcctl queue operate`) the controller executes; can be "
+    "repeated. Use '*' (all namespaces) only if an admission policy checks that the user can update "
+    "the queue.",
     multiple=True,
     default=QUEUE_COMMAND_NAMESPACES,
     show_default=", ".join(QUEUE_COMMAND_NAMESPACES),
     metavar="NAMESPACE",
     callback=_namespaces,
-    help="Namespace whose Commands for queues (`vcctl queue operate`) the controller executes; can be "
-    "repeated. Use '*' (all namespaces) only if an admission policy checks that the user can update "
-    "the queue.",
 )
 _cluster_options = with_options(
-    (
-        *api_server_options,
-        click.option(
-            "--leader-elect/--no-leader-elect",
-            default=True,
-            show_default=True,
-            help="Elect a leader among several replicas.",
-        ),
-        click.option(
-            "--leader-elect-resource-namespace",
-            default=_own_namespace,
-            show_default="$POD_NAMESPACE or volcano-system",
-            help="Namespace of the Lease.",
-        ),
-        _seconds("--leader-elect-lease-duration", 15, "Seconds until a Lease that is not renewed expires."),
-        _seconds("--leader-elect-renew-deadline", 10, "Seconds without renewal until a leader steps down."),
-        _seconds("--leader-elect-retry-period", 2, "Seconds between attempts to acquire or renew the Lease."),
-        _seconds(
-            "--core-stall-timeout",
-            15,
-            "Seconds without progress of the scheduling thread after which /healthz fails and the Lease is "
-            "released; after twice this time the process exits.",
-        ),
-        click.option(
-            "--metrics-address",
-            default=default_address(8080),
-            show_default=shown_default(8080),
-            help="Listen address of /metrics, `:PORT` for all addresses; empty to disable it.",
-        ),
-        click.option(
-            "--volcano-metrics",
-            is_flag=True,
-            help="Also export metrics under Volcano's names.",
-        ),
-        _HEALTH,
-        click.option(
-            "--kube-api-qps",
-            "requests_per_second",
-            type=click.FloatRange(0, 100_000),
-            default=0.0,
-            show_default=True,
-            help="Queries per second to the API server; 0 for no limit.",
-        ),
-        click.option(
-            "--kube-api-burst",
-            "burst",
-            type=click.IntRange(0, 100_000),
-            default=0,
-            show_default=True,
-            help="Burst of queries to the API server; 0 for the number of --kube-api-qps.",
-        ),
-    )
+    api_server_options,
+    flag("--leader-elect/--no-leader-elect", "Elect a leader among several replicas.", default=True),
+    option(
+        "--leader-elect-resource-namespace",
+        "Namespace of the Lease.",
+        default=_own_namespace,
+        show_default="$POD_NAMESPACE or volcano-system",
+    ),
+    _seconds("--leader-elect-lease-duration", 15, "Seconds until a Lease that is not renewed expires."),
+    _seconds("--leader-elect-renew-deadline", 10, "Seconds without renewal until a leader steps down."),
+    _seconds("--leader-elect-retry-period", 2, "Seconds between attempts to acquire or renew the Lease."),
+    _seconds(
+        "--core-stall-timeout",
+        15,
+        "Seconds without progress of the scheduling thread after which /healthz fails and the Lease is "
+        "released; after twice this time the process exits.",
+    ),
+    metrics_option(8080),
+    flag("--volcano-metrics", "Also export metrics under Volcano's names."),
+    _HEALTH,
+    option(
+        "--kube-api-qps requests_per_second",
+        "Queries per second to the API server; 0 for no limit.",
+        click.FloatRange(0, 100_000),
+        0.0,
+        show_default=True,
+    ),
+    option(
+        "--kube-api-burst burst",
+        "Burst of queries to the API server; 0 for the number of --kube-api-qps.",
+        click.IntRange(0, 100_000),
+        0,
+        show_default=True,
+    ),
 )
 
 
@@ -197,59 +172,49 @@ _cluster_options = with_options(
 @_cluster_options
 @_lease_name(SCHEDULER_LEASE)
 @_scheduler_names("Schedule pods with this schedulerName; can be repeated.")
-@click.option(
+@option(
     "--scheduler-conf",
-    type=click.Path(path_type=Path),
-    help="Scheduler configuration (volcano-scheduler.conf). It is reloaded when it changes; an invalid "
+    "Scheduler configuration (volcano-scheduler.conf). It is reloaded when it changes; an invalid "
     "one is logged and not used.",
+    PATH,
 )
 @_configuration_map("Without --scheduler-conf: NAMESPACE/NAME of the ConfigMap; empty for the defaults.")
 @board_option
-@click.option(
+@flag(
     "--with-controller/--no-controller",
+    "Also run the vcjob controller. Disable it if Volcano's controller runs.",
     default=True,
-    show_default=True,
-    help="Also run the vcjob controller. Disable it if Volcano's controller runs.",
 )
 @_POD_GROUPS
 @_CONTROLLER_MAP
 @_QUEUE_COMMANDS
-@click.option("--shadow", is_flag=True, help="Do not bind pods; log where they would be scheduled, and why.")
-@click.option(
-    "--max-binds-inflight",
-    "in_flight",
-    type=click.IntRange(1, 1000),
-    default=64,
-    show_default=True,
-    help="Maximum number of concurrent Binding requests.",
+@flag("--shadow", "Do not bind pods; log where they would be scheduled, and why.")
+@option(
+    "--max-binds-inflight in_flight",
+    "Maximum number of concurrent Binding requests.",
+    click.IntRange(1, 1000),
+    64,
 )
-@click.option(
+@option(
     "--journal",
-    type=click.Path(path_type=Path),
-    help="Record all events and decisions in this file, for `ringwise replay` and `ringwise why --history`.",
+    "Record all events and decisions in this file, for `ringwise replay` and `ringwise why --history`.",
+    PATH,
 )
-@click.option(
+@option(
     "--journal-size",
-    type=click.IntRange(1, 1 << 20),
-    default=64,
-    show_default=True,
+    "Size in megabytes at which the journal is rotated to FILE.1.",
+    click.IntRange(1, 1 << 20),
+    64,
     metavar="MEGABYTES",
-    help="Size in megabytes at which the journal is rotated to FILE.1.",
 )
-@click.option(
-    "--journal-files",
-    type=click.IntRange(1, 1000),
-    default=8,
-    show_default=True,
-    help="Number of journal files to keep.",
-)
-@click.option(
+@option("--journal-files", "Number of journal files to keep.", click.IntRange(1, 1000), 8)
+@option(
     "--accounting-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    "Store the accounting documents in this directory instead of ConfigMaps.",
+    DIRECTORY,
     metavar="DIRECTORY",
-    help="Store the accounting documents in this directory instead of ConfigMaps.",
 )
-@with_options(WEB)
+@WEB
 def scheduler_command(journal_size: int, **options: Any) -> None:
     """Run the scheduler on a Kubernetes cluster."""
     from ringwise.apps.kube_scheduler import ComponentOptions
@@ -308,47 +273,31 @@ def _run_component(options: ComponentOptions) -> None:
 
 
 @click.command("admission")
-@with_options(api_server_options)
-@click.option(
+@api_server_options
+@option(
     "--namespace",
+    "Namespace of the Service and of the Secret with the certificates.",
     default=_own_namespace,
     show_default="$POD_NAMESPACE or volcano-system",
-    help="Namespace of the Service and of the Secret with the certificates.",
 )
 @_configuration_map("NAMESPACE/NAME of the scheduler's configuration; empty for the defaults.")
 @_scheduler_names("Check jobs and pods with this schedulerName; can be repeated.")
-@click.option(
-    "--address",
-    default=default_address(9443),
-    show_default=shown_default(9443),
-    help="Listen address for the API server, `:PORT` for all addresses.",
-)
+@address_option("--address", 9443, "Listen address for the API server, `:PORT` for all addresses.")
 @_HEALTH
-@click.option(
-    "--host",
-    "hosts",
-    multiple=True,
-    help="Additional host name of the self-signed certificate; can be repeated.",
+@option(
+    "--host hosts", "Additional host name of the self-signed certificate; can be repeated.", multiple=True
 )
-@click.option(
-    "--tls-cert-file",
-    "certificate",
-    type=click.Path(path_type=Path),
-    help="Certificate of the webhook (PEM); reloaded when it changes.  [default: created and renewed by "
+@option(
+    "--tls-cert-file certificate",
+    "Certificate of the webhook (PEM); reloaded when it changes.  [default: created and renewed by "
     "the webhook]",
+    PATH,
 )
-@click.option(
-    "--tls-private-key-file",
-    "key",
-    type=click.Path(path_type=Path),
-    help="Private key of the certificate (PEM).",
-)
+@option("--tls-private-key-file key", "Private key of the certificate (PEM).", PATH)
 @board_option
-@click.option(
-    "--enable-queue-allocated-pods-check",
-    "protect_used_queues",
-    is_flag=True,
-    help="Reject the deletion of a queue that has pods, even if it is Closed.",
+@flag(
+    "--enable-queue-allocated-pods-check protect_used_queues",
+    "Reject the deletion of a queue that has pods, even if it is Closed.",
 )
 def admission_command(**options: Any) -> None:
     """Run the webhook that rejects jobs that can never run.

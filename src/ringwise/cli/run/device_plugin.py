@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,9 @@ from click.core import ParameterSource
 
 from ringwise import __version__
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.listening import default_address, own_address, shown_default
-from ringwise.cli.output import Command, api_server_options, require_grpc, stop, with_options
+from ringwise.cli.listening import metrics_option, own_address
+from ringwise.cli.options import PATH, Decorator, api_server_options, flag, option, with_options
+from ringwise.cli.output import require_grpc, stop
 from ringwise.grammar import quoted
 from ringwise.log import Logger
 
@@ -34,44 +34,26 @@ _PORTS = (1025, 65535)
 _SHARES = 100
 
 
-def _flag(name: str, default: bool, help: str, **more: Any) -> Callable[[Command], Command]:
+def _names(name: str) -> str:
+    return f"-{name} --{name} {_variable(name)}"
+
+
+def _flag(name: str, default: bool, help: str, **more: Any) -> Decorator:
     """A truth value in Go's form: `-name`, `-name=true`, `--name=false`."""
-    return click.option(
-        f"-{name}",
-        f"--{name}",
-        _variable(name),
-        type=bool,
-        default=default,
-        is_flag=False,
-        flag_value="true",
-        show_default=True,
-        help=help,
-        **more,
-    )
+    more = {"is_flag": False, "flag_value": "true", "show_default": True, **more}
+    return option(_names(name), help, bool, default, **more)
 
 
-def _number(name: str, default: int, least: int, most: int | None, help: str) -> Callable[[Command], Command]:
-    return click.option(
-        f"-{name}",
-        f"--{name}",
-        _variable(name),
-        type=click.IntRange(least, most),
-        default=default,
-        show_default=True,
-        help=help,
-    )
+def _number(name: str, default: int, least: int, most: int | None, help: str) -> Decorator:
+    return option(_names(name), help, click.IntRange(least, most), default, show_default=True)
 
 
-def _text(name: str, help: str, default: str = "") -> Callable[[Command], Command]:
-    shown = bool(default)
-    return click.option(
-        f"-{name}", f"--{name}", _variable(name), default=default, show_default=shown, help=help
-    )
+def _text(name: str, help: str, default: str = "") -> Decorator:
+    return option(_names(name), help, default=default)
 
 
-def _path(name: str, help: str, default: str | None = None) -> Callable[[Command], Command]:
-    shown = default is not None
-    return click.option(name, type=click.Path(path_type=Path), default=default, show_default=shown, help=help)
+def _path(name: str, help: str, default: str | None = None) -> Decorator:
+    return option(name, help, PATH, default)
 
 
 def _variable(name: str) -> str:
@@ -109,113 +91,96 @@ def _no_effect(name: str) -> str:
 
 
 _options = with_options(
-    (
-        click.option(
-            "--node-name", envvar="NODE_NAME", required=True, help="Name of this node.  [default: $NODE_NAME]"
-        ),
-        click.option(
-            "--driver",
-            type=click.Choice(["auto", "dcmi", "npu-smi", "simulated"]),
-            default="auto",
-            show_default=True,
-            help="Driver interface; auto uses libdcmi.so, else npu-smi.",
-        ),
-        _path("--simulated-chips", "Description of simulated chips (JSON)."),
-        _path("--simulated-socket", "Read changes of simulated chips from this unix socket."),
-        click.option(
-            "--mount-method",
-            type=click.Choice(["auto", "ascend-docker", "plain", "cdi"]),
-            default="auto",
-            show_default=True,
-            help="How chips are mounted into containers; auto uses ascend-docker if ASCEND_DOCKER_RUNTIME "
-            "is True, else plain device nodes.",
-        ),
-        click.option(
-            "--mount-driver",
-            is_flag=True,
-            help="Also mount the files of the driver (with plain device nodes).",
-        ),
-        _path(
-            "--kubelet-dir",
-            "Root directory of the kubelet, which contains device-plugins and pod-resources.",
-            "/var/lib/kubelet",
-        ),
-        _path(
-            "--state-dir",
-            "Directory of the mount records. Default: device-plugins/ringwise in the kubelet's directory.",
-        ),
-        _path("--cdi-dir", "Directory for CDI specifications.", "/var/run/cdi"),
-        _path(
-            "--cgroup-root",
-            "Root of the host's cgroup file system, to check whether containers of deleted pods still run.",
-            "/sys/fs/cgroup",
-        ),
-        _path(
-            "--container-spec-dir",
-            "Directory in which the container runtime keeps its containers. Their specifications, including "
-            "the environment, are read to find the chips of containers without a mount record. Default: "
-            "not read.",
-        ),
-        click.option(
-            "--set-labels/--no-labels", default=True, show_default=True, help="Set missing node labels."
-        ),
-        *api_server_options,
-        click.option(
-            "--metrics-address",
-            default=default_address(8082),
-            show_default=shown_default(8082),
-            help="Listen address of /metrics, `:PORT` for all addresses; empty to disable it.",
-        ),
-        _flag(
-            "volcanoType",
-            True,
-            "Match calls to pods by their annotations; if false, kubelet's device IDs are the chips.",
-        ),
-        _number("listWatchPeriod", 5, 3, 1800, "Seconds between two scans of the chips."),
-        _flag("autoStowing", True, "Use recovered chips again without confirmation."),
-        _number("deviceResetTimeout", 600, 10, 600, "Seconds to wait for chips at startup."),
-        _number("logLevel", 0, -1, 3, "-1 debug, 0 info, 1 warning, 2 error, 3 critical."),
-        _text("logFile", "Write the log to this file instead of stderr; it rotates at 20 MB."),
-        _number("maxAge", 7, 7, 700, "Days to keep rotated log files."),
-        _number("maxBackups", 30, 1, 180, "Number of rotated log files to keep."),
-        _flag("enable-healthz", True, "Serve /healthz (also as /) and /readyz."),
-        _text(
-            "healthz-address",
-            "Listen port (on $POD_IP, else on 127.0.0.1) or address and port of /healthz.",
-            default="11251",
-        ),
-        _text("tls-cert-file", "Certificate of /healthz (PEM); if set, /healthz is served over HTTPS."),
-        _text("tls-private-key-file", "Private key of the certificate (PEM)."),
-        _flag("presetVirtualDevice", True, "Must be true: the plugin does not create vNPUs."),
-        _number("shareDevCount", 1, 1, 100, "Device IDs per chip: 1, or 100 with -softShareDevConfigDir."),
-        _text(
-            "softShareDevConfigDir",
-            "Share chips by percentage; absolute host path of the directory for the memory of shared chips.",
-        ),
-        _flag("use310PMixedInsert", False, "Must be false."),
-        _number("hotReset", -1, -1, 2, "Must be -1."),
-        _flag("fdFlag", False, "Must be false."),
-        _flag("enableSlowNode", False, "Must be false."),
-        _flag(
-            "useSingleDieMode",
-            False,
-            "Required for shares on A3 nodes, on which each die must be configured as a separate device.",
-        ),
-        _flag("getPodFromKubelet", False, _no_effect("getPodFromKubelet")),
-        _number("linkdownTimeout", 30, 1, 30, _no_effect("linkdownTimeout")),
-        _number("thirdPartyScanDelay", 300, 0, None, _no_effect("thirdPartyScanDelay")),
-        _flag("dealWatchHandler", False, _no_effect("dealWatchHandler")),
-        _flag("checkCachedPods", True, _no_effect("checkCachedPods")),
-        _text("edgeLogFile", _no_effect("edgeLogFile")),
-        _flag(
-            "version",
-            False,
-            "Print the version and exit.",
-            is_eager=True,
-            expose_value=False,
-            callback=_print_version,
-        ),
-    )
+    option("--node-name", "Name of this node.  [default: $NODE_NAME]", envvar="NODE_NAME", required=True),
+    option(
+        "--driver",
+        "Driver interface; auto uses libdcmi.so, else npu-smi.",
+        click.Choice(["auto", "dcmi", "npu-smi", "simulated"]),
+        "auto",
+    ),
+    _path("--simulated-chips", "Description of simulated chips (JSON)."),
+    _path("--simulated-socket", "Read changes of simulated chips from this unix socket."),
+    option(
+        "--mount-method",
+        "How chips are mounted into containers; auto uses ascend-docker if ASCEND_DOCKER_RUNTIME "
+        "is True, else plain device nodes.",
+        click.Choice(["auto", "ascend-docker", "plain", "cdi"]),
+        "auto",
+    ),
+    flag("--mount-driver", "Also mount the files of the driver (with plain device nodes)."),
+    _path(
+        "--kubelet-dir",
+        "Root directory of the kubelet, which contains device-plugins and pod-resources.",
+        "/var/lib/kubelet",
+    ),
+    _path(
+        "--state-dir",
+        "Directory of the mount records. Default: device-plugins/ringwise in the kubelet's directory.",
+    ),
+    _path("--cdi-dir", "Directory for CDI specifications.", "/var/run/cdi"),
+    _path(
+        "--cgroup-root",
+        "Root of the host's cgroup file system, to check whether containers of deleted pods still run.",
+        "/sys/fs/cgroup",
+    ),
+    _path(
+        "--container-spec-dir",
+        "Directory in which the container runtime keeps its containers. Their specifications, including "
+        "the environment, are read to find the chips of containers without a mount record. Default: "
+        "not read.",
+    ),
+    flag("--set-labels/--no-labels", "Set missing node labels.", default=True),
+    api_server_options,
+    metrics_option(8082),
+    _flag(
+        "volcanoType",
+        True,
+        "Match calls to pods by their annotations; if false, kubelet's device IDs are the chips.",
+    ),
+    _number("listWatchPeriod", 5, 3, 1800, "Seconds between two scans of the chips."),
+    _flag("autoStowing", True, "Use recovered chips again without confirmation."),
+    _number("deviceResetTimeout", 600, 10, 600, "Seconds to wait for chips at startup."),
+    _number("logLevel", 0, -1, 3, "-1 debug, 0 info, 1 warning, 2 error, 3 critical."),
+    _text("logFile", "Write the log to this file instead of stderr; it rotates at 20 MB."),
+    _number("maxAge", 7, 7, 700, "Days to keep rotated log files."),
+    _number("maxBackups", 30, 1, 180, "Number of rotated log files to keep."),
+    _flag("enable-healthz", True, "Serve /healthz (also as /) and /readyz."),
+    _text(
+        "healthz-address",
+        "Listen port (on $POD_IP, else on 127.0.0.1) or address and port of /healthz.",
+        default="11251",
+    ),
+    _text("tls-cert-file", "Certificate of /healthz (PEM); if set, /healthz is served over HTTPS."),
+    _text("tls-private-key-file", "Private key of the certificate (PEM)."),
+    _flag("presetVirtualDevice", True, "Must be true: the plugin does not create vNPUs."),
+    _number("shareDevCount", 1, 1, 100, "Device IDs per chip: 1, or 100 with -softShareDevConfigDir."),
+    _text(
+        "softShareDevConfigDir",
+        "Share chips by percentage; absolute host path of the directory for the memory of shared chips.",
+    ),
+    _flag("use310PMixedInsert", False, "Must be false."),
+    _number("hotReset", -1, -1, 2, "Must be -1."),
+    _flag("fdFlag", False, "Must be false."),
+    _flag("enableSlowNode", False, "Must be false."),
+    _flag(
+        "useSingleDieMode",
+        False,
+        "Required for shares on A3 nodes, on which each die must be configured as a separate device.",
+    ),
+    _flag("getPodFromKubelet", False, _no_effect("getPodFromKubelet")),
+    _number("linkdownTimeout", 30, 1, 30, _no_effect("linkdownTimeout")),
+    _number("thirdPartyScanDelay", 300, 0, None, _no_effect("thirdPartyScanDelay")),
+    _flag("dealWatchHandler", False, _no_effect("dealWatchHandler")),
+    _flag("checkCachedPods", True, _no_effect("checkCachedPods")),
+    _text("edgeLogFile", _no_effect("edgeLogFile")),
+    _flag(
+        "version",
+        False,
+        "Print the version and exit.",
+        is_eager=True,
+        expose_value=False,
+        callback=_print_version,
+    ),
 )
 
 
@@ -240,9 +205,9 @@ def device_plugin_command(**flags: Any) -> None:
         log_to(flags["log_file"], flags["log_level"], flags["max_age"], flags["max_backups"])
     except OSError as problem:
         raise stop(f"-logFile: {flags['log_file']}: {problem.strerror or problem}") from None
-    for option, reason in _WITHOUT_EFFECT.items():
-        if click.get_current_context().get_parameter_source(_variable(option)) is ParameterSource.COMMANDLINE:
-            _LOG.info("an option has no effect", option=f"-{option}", why=reason)
+    for name, reason in _WITHOUT_EFFECT.items():
+        if click.get_current_context().get_parameter_source(_variable(name)) is ParameterSource.COMMANDLINE:
+            _LOG.info("an option has no effect", option=f"-{name}", why=reason)
     namespace, pod = os.environ.get("POD_NAMESPACE"), os.environ.get("POD_NAME")
     settings = PluginSettings(
         flags["node_name"],
@@ -288,11 +253,11 @@ def _check(flags: dict[str, Any]) -> None:
             f"--node-name: must be a node's name of at most {_MAX_NODE_NAME} characters, got {quoted(name)}"
         )
     _check_shares(flags)
-    for option, (allowed, meaning) in _ONE_VALUE.items():
-        value = flags[_variable(option)]
+    for name, (allowed, meaning) in _ONE_VALUE.items():
+        value = flags[_variable(name)]
         if value != allowed:
             shown = str(allowed).lower() if isinstance(allowed, bool) else repr(allowed)
-            raise click.UsageError(f"-{option}: must be {shown}: {meaning} is not supported")
+            raise click.UsageError(f"-{name}: must be {shown}: {meaning} is not supported")
     if not flags["auto_stowing"]:
         raise click.UsageError("-autoStowing: must be true: isolate chips with `ringwise isolate` instead")
     if flags["driver"] == "simulated" and flags["simulated_chips"] is None:
@@ -355,11 +320,11 @@ def _health_tls(flags: dict[str, Any]) -> SSLContext | None:
         raise click.UsageError("--tls-cert-file and --tls-private-key-file must be set together")
     import ssl
 
-    for option, path in (("--tls-cert-file", certificate), ("--tls-private-key-file", key)):
+    for name, path in (("--tls-cert-file", certificate), ("--tls-private-key-file", key)):
         try:
             Path(path).read_bytes()
         except OSError as problem:
-            raise click.UsageError(f"{option}: {path}: {problem.strerror or problem}") from None
+            raise click.UsageError(f"{name}: {path}: {problem.strerror or problem}") from None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         # Without a password here an encrypted key would be asked for at a terminal.

@@ -9,38 +9,22 @@ import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
-from ringwise.cli.output import (
-    board_option,
-    complain,
-    document_text,
-    output_option,
-    print_document,
-    stdout_console,
-    stop,
-)
+from ringwise.cli.options import FILE, board_option, option, output_option
+from ringwise.cli.output import complain, document_text, print_document, stdout_console, stop
 
 if TYPE_CHECKING:
     from ringwise.views.documents.reference import CheckedChipFields, HardwareCheckDocument
 
 
 @click.command("check")
-@click.option(
+@option(
     "--driver",
-    type=click.Choice(["auto", "dcmi", "npu-smi", "simulated"]),
-    default="auto",
-    show_default=True,
-    help="Driver interface; auto uses libdcmi.so, else npu-smi.",
+    "Driver interface; auto uses libdcmi.so, else npu-smi.",
+    click.Choice(["auto", "dcmi", "npu-smi", "simulated"]),
+    "auto",
 )
-@click.option(
-    "--simulated-chips",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Description of simulated chips (JSON).",
-)
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the report to this file (JSON).",
-)
+@option("--simulated-chips", "Description of simulated chips (JSON).", FILE)
+@option("--report", "Also write the report to this file (JSON).", FILE)
 @board_option
 @output_option
 def check_command(

@@ -1,0 +1,171 @@
+"""Options of commands. `ringwise options` lists those that many commands have, and their help does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Decorator(Protocol):
+    def __call__(self, command: Command, /) -> Command: ...
+
+
+#: The command that shows them.
+OPTIONS = "options"
+_HINT = f"Use 'ringwise {OPTIONS}' for options that are common to many commands."
+
+#: A file or a directory, which a shell completes; a file; a directory.
+PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+DIRECTORY = click.Path(path_type=Path, file_okay=False)
+#: Files, directories, or - for stdin.
+FILES = click.Path(allow_dash=True)
+
+
+class AdvancedOption(click.Option):
+    """An option that `--help` of a command omits; `ringwise options` shows it."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        return super().get_help_record(ctx) if ctx.command.name == OPTIONS else None
+
+
+def option(
+    names: str, help: str, type: Any = None, default: Any = None, *, advanced: bool = False, **more: Any
+) -> Decorator:
+    """An option with a value. Its default is shown unless it is empty."""
+    if default is not None:
+        more = {"default": default, "show_default": bool(default), **more}
+    cls = AdvancedOption if advanced else click.Option
+    return click.option(*names.split(), cls=cls, type=type, help=help, **more)
+
+
+def flag(names: str, help: str, **more: Any) -> Decorator:
+    """An option without a value, or a pair of them such as `--on/--off`."""
+    return option(names, help, is_flag=True, **more)
+
+
+def with_options(*options: Decorator) -> Decorator:
+    """Several options at once, listed in this order by `--help`."""
+
+    def add(command: Command) -> Command:
+        for one in reversed(options):
+            command = one(command)
+        return command
+
+    return add
+
+
+def duration_argument(text: str) -> int:
+    """`90`, `90s`, `1h30m`, `2d`, in nanoseconds."""
+    from ringwise.apps.lab.requests import MAX_TIME
+    from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
+    from ringwise.grammar import quoted
+
+    try:
+        result = seconds_or_duration(text)
+    except NotSimulatableError:
+        result = MAX_TIME
+    if result >= MAX_TIME:
+        raise click.BadParameter(
+            f"invalid duration {quoted(text)}: expected a time such as 90s, 30m, 1h30m or 2d, below 100 years"
+        )
+    return result
+
+
+def duration_option(names: str, help: str, default: str | None = None) -> Decorator:
+    return option(names, help, duration_argument, default, metavar="DURATION")
+
+
+def files_option(help: str, name: str = "files", **more: Any) -> Decorator:
+    return option(f"-f --filename {name}", help, FILES, multiple=True, **more)
+
+
+def output_choice(*formats: str, help: str = "Output format.", **more: Any) -> Decorator:
+    """The first format is the default."""
+    return option("-o --output", help, click.Choice(formats), formats[0], **more)
+
+
+# -- options of several commands -------------------------------------------------------------------
+
+output_option = output_choice(
+    "table", "json", "yaml", help="Output format; get also has wide and name.", advanced=True
+)
+exit_code_option = flag("--exit-code", "Exit with code 3 if a job is rejected, 4 if one is pending.")
+board_option = option(
+    "--board-file boards", "Custom board profile; can be repeated.", PATH, advanced=True, multiple=True
+)
+configuration_option = option(
+    "--config", "Scheduler configuration (volcano-scheduler.conf).", PATH, advanced=True
+)
+lab_option = option(
+    "--lab lab",
+    "Directory of the lab to use.  [default: $RINGWISE_LAB, else the state directory of the user]",
+    DIRECTORY,
+    advanced=True,
+)
+cluster_options = with_options(
+    option(
+        "--kubeconfig",
+        "Use the cluster of this kubeconfig.  [default: $KUBECONFIG, ~/.kube/config]",
+        advanced=True,
+    ),
+    option("--context", "Use the cluster of this kubeconfig context.", advanced=True),
+)
+#: Of commands that reach an API server and nothing else.
+api_server_options = with_options(
+    option(
+        "--kubeconfig",
+        "Path of a kubeconfig.  [default: $KUBECONFIG, the service account of the pod, ~/.kube/config]",
+    ),
+    option("--context", "Context of the kubeconfig."),
+)
+#: As in kubectl.
+namespace_options = with_options(
+    option(
+        "-n --namespace",
+        "Only this namespace.  [default: on a cluster, that of the kubeconfig context; else all]",
+        advanced=True,
+    ),
+    flag("-A --all-namespaces", "All namespaces.", advanced=True),
+)
+#: Where a command changes something.
+target_options = with_options(lab_option, cluster_options)
+cluster_files_option = files_option("Read the cluster from a file, directory or - (stdin).")
+_KEEP_GOING = flag("--keep-going", "Skip invalid documents; requires -f.", advanced=True)
+now_option = option(
+    "--now",
+    "Current time in nanoseconds since 1970; requires -f.  [default: the newest timestamp of the input]",
+    int,
+    advanced=True,
+)
+_source = with_options(
+    cluster_files_option, target_options, namespace_options, configuration_option, board_option
+)
+#: `--lab`, `-f` or `--kubeconfig` and `--context`, with what belongs to each of them.
+source_options = with_options(_source, _KEEP_GOING, now_option)
+#: The same for a command that reports invalid documents.
+checked_source_options = with_options(_source, now_option)
+#: Those that `ringwise options` shows.
+advanced_options = with_options(
+    target_options,
+    namespace_options,
+    output_option,
+    configuration_option,
+    board_option,
+    _KEEP_GOING,
+    now_option,
+)
+
+
+def end_of_help(command: click.Command, program: str, examples: Sequence[str]) -> str:
+    """Return the examples of a command, and where its other options are listed."""
+    lines = ["\b", "Examples:", *(f"  {program} {example}" for example in examples)]
+    paragraphs = ["\n".join(lines)] if examples else []
+    if command.name != OPTIONS and any(isinstance(option, AdvancedOption) for option in command.params):
+        paragraphs.append(_HINT)
+    return "\n\n".join((*paragraphs, *filter(None, (command.epilog,))))
