@@ -33,7 +33,7 @@ from ringwise.views.documents.changes import AdvanceDocument, DeleteDocument, Su
 from ringwise.views.kinds import KINDS, ShownKind
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 #: Seconds between two questions whether jobs have started.
 POLL_SECONDS = 0.5
@@ -115,12 +115,13 @@ def submit_command(
     if dry_run:
         complain("note: dry run: nothing was submitted")
 
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.cluster import draw_submitted
-
-        draw_submitted(console, answer, dry_run=dry_run)
-
-    show(answer, output, draw, ExitCode.BAD_INPUT if bundle.errors else code)
+    show(
+        answer,
+        output,
+        "cluster.draw_submitted",
+        ExitCode.BAD_INPUT if bundle.errors else code,
+        dry_run=dry_run,
+    )
 
 
 def _wait_for(target: ChangeTarget, jobs: list[Any], timeout: int) -> tuple[list[Any], bool]:

@@ -12,7 +12,7 @@ from ringwise.cli.output import document_text
 from ringwise.cli.query.queries import ask, namespace_of, show, source_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 
 @click.command("defrag")
@@ -55,10 +55,4 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
         click.echo("---\n".join(document_text(one, output) for one in plans.objects), nl=False)
         return
     document = ask(options, lambda source: source.defrag_plan(job, namespace_of(options)))
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.defragment import print_move_plans
-
-        print_move_plans(console, document)
-
-    show(document, output, draw)
+    show(document, output, "defragment.print_move_plans")

@@ -41,8 +41,6 @@ from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ringwise.kubeclient.config import Access
 
 
@@ -127,13 +125,7 @@ def drain_command(
         )
     if plan:
         document = ask(options, lambda source: source.drain_plan(target, at, force=force))
-
-        def draw(console: Console) -> None:
-            from ringwise.cli.printers.maintenance import print_plan
-
-            print_plan(console, document)
-
-        show(document, output, draw)
+        show(document, output, "maintenance.print_plan")
         return
     if wait and at is None:
         raise click.UsageError("--wait requires --at")

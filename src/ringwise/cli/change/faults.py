@@ -15,7 +15,7 @@ from ringwise.grammar import quoted
 from ringwise.views.documents.maintenance import FaultChangeDocument
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 _KINDS = click.Choice(["chip", "network", "node", "switch", "superpod"])
 _TARGET = click.argument("target", type=LabName("node"), metavar="TARGET")
@@ -93,13 +93,7 @@ def clear_command(
 def list_command(output: str, **options: Any) -> None:
     """List the faults that nodes report, and the affected jobs."""
     document = ask(options, lambda source: source.faults())
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.faults import print_faults
-
-        print_faults(console, document)
-
-    show(document, output, draw)
+    show(document, output, "faults.print_faults")
 
 
 def _change(options: dict[str, Any], output: str, action: str, **request: Any) -> None:
@@ -108,13 +102,7 @@ def _change(options: dict[str, Any], output: str, action: str, **request: Any) -
     only_lab(options, "its hardware is simulated")
     target = LabTarget(options["lab"])
     answer = target.change(action, FaultRequest(**request), "changing the lab", FaultChangeDocument)
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.faults import print_changes
-
-        print_changes(console, answer)
-
-    show(answer, output, draw)
+    show(answer, output, "faults.print_changes")
 
 
 def _numbers(chips: tuple[str, ...]) -> list[int]:

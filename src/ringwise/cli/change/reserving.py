@@ -18,12 +18,10 @@ from ringwise.cli.options import (
     target_options,
 )
 from ringwise.cli.output import complain, confirm
-from ringwise.cli.query.queries import ask, show, show_text, source_of
+from ringwise.cli.query.queries import ask, show_text, source_of
 from ringwise.grammar import counted, quoted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ringwise.views.documents.reservations import (
         ReservationFields,
     )
@@ -112,13 +110,7 @@ def reserve_command(
     planned = ask(options, lambda source: source.reservation_plan(request))
     wanted, now = planned["reservation"], planned["now"]
     if target is None:
-
-        def draw(console: Console) -> None:
-            from ringwise.cli.printers.lines import print_lines
-
-            print_lines(console, "\n".join(_plan_lines(wanted, now)))
-
-        show(planned, output, draw)
+        show_text(planned, output, "\n".join(_plan_lines(wanted, now)))
         return
     if not yes:
         complain(*_plan_lines(wanted, now))

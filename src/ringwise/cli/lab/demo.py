@@ -81,15 +81,15 @@ def _show(console: Console, live: LiveLab, command: str) -> None:
     """Print what a command of the lab prints."""
     from ringwise.apps.lab.queries import LabAnswers
     from ringwise.cli.printers.explain import print_explanation
-    from ringwise.cli.printers.kinds import DRAWINGS
+    from ringwise.cli.printers.kinds import DRAWINGS, print_object
     from ringwise.views.kinds import BY_PLURAL
 
     answers = LabAnswers(live)
     match command.split():
         case ["get", kind]:
             DRAWINGS[BY_PLURAL[kind].name].draw(console, answers.get(kind)[kind], live.now, None)
-        case ["describe", kind, name] if (describe := DRAWINGS[kind].describe) is not None:
-            describe(console, answers.describe(kind, name))
+        case ["describe", kind, name]:
+            print_object(console, answers.describe(kind, name), kind)
         case ["why", job]:
             print_explanation(console, answers.why(job, pictures=True))
         case _:

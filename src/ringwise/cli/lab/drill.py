@@ -14,8 +14,6 @@ from ringwise.cli.query.queries import show
 from ringwise.views.documents.maintenance import DrillDocument, DrillFields, DrillStepFields
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ringwise.apps.drill.run import DrillResult
 
 
@@ -49,13 +47,8 @@ def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
                 raise stop(*str(error).splitlines()) from None
     passed = all(result.passed for result in results)
 
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.drill import print_drills
-
-        print_drills(console, document, quiet)
-
     document = _document(results, passed)
-    show(document, output, draw, ExitCode.OK if passed else ExitCode.FAILED)
+    show(document, output, "drill.print_drills", ExitCode.OK if passed else ExitCode.FAILED, quiet=quiet)
 
 
 def _drill_files(files: tuple[Path, ...]) -> list[Path]:

@@ -16,7 +16,8 @@ from ringwise.apps.replay import replay
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import BUNDLE_SUFFIXES, load_catalog
 from ringwise.cli.options import board_option, lab_option, output_option
-from ringwise.cli.output import complain, print_document, spinner, stop
+from ringwise.cli.output import complain, spinner, stop
+from ringwise.cli.query.queries import show
 from ringwise.durations import time_text
 from ringwise.grammar import counted
 from ringwise.views.documents.reference import ReplayDocument
@@ -45,12 +46,8 @@ def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...]
         # Of a journal, or of a support bundle.
         raise stop(f"ringwise: {error}") from None
     complain(*([f"note: {answer.note}"] if answer.note else ()))
-    if output == "table":
-        _print(answer)
-    else:
-        print_document(answer, output)
-    if answer.difference is not None:
-        raise click.exceptions.Exit(ExitCode.FAILED)
+    code = ExitCode.OK if answer.difference is None else ExitCode.FAILED
+    show(answer, output, lambda _console, answer: _print(answer), code)
 
 
 @contextmanager

@@ -18,8 +18,6 @@ from ringwise.cli.query.queries import show
 from ringwise.grammar import quoted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ringwise.apps.simulate.comparison import Plan
     from ringwise.apps.simulate.hardware import FaultRates, Hardware
     from ringwise.framework.configuration import Configuration
@@ -108,13 +106,7 @@ def simulate_command(file: Path, html_file: Path | None, output: str, **options:
             raise
         code = ExitCode.INTERRUPTED
     document = simulation_document(comparison)
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.simulation import print_simulation
-
-        print_simulation(console, document)
-
-    show(document, output, draw)
+    show(document, output, "simulation.print_simulation")
     # After the tables: what took minutes is not lost to a page that cannot be written.
     if html_file is not None:
         _write_page(html_file, document)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ringwise.cli.printers.cluster import draw_top, headline
 from ringwise.cli.printers.explain import print_explanation
-from ringwise.cli.printers.kinds import DRAWINGS
+from ringwise.cli.printers.kinds import DRAWINGS, print_object
 from ringwise.cli.printers.lines import PlainConsole, print_line
 from ringwise.views.kinds import BY_NAME
 
@@ -188,8 +188,8 @@ class TopScreen:
                 print_line(console, Text(str(answer), "red"))
             elif self.detail == "why":
                 print_explanation(console, answer)
-            elif (describe := DRAWINGS[kind].describe) is not None:
-                describe(console, answer)
+            else:
+                print_object(console, answer, kind)
 
         lines = _drawn(draw, width, colors)
         self._scroll = max(0, min(self._scroll, len(lines) - height))

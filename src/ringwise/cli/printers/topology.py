@@ -44,7 +44,16 @@ if TYPE_CHECKING:
         SuperPodFields,
         SwitchFields,
         SwitchNodeFields,
+        TopologyDocument,
     )
+
+
+def print_topology(console: Console, document: TopologyDocument) -> None:
+    if document.switches is not None:
+        print_switches(console, document.switches)
+    print_superpods(console, document.superpods)
+    print_isolations(console, document.isolations, document.now)
+    print_reservations(console, document.reservations, document.now)
 
 
 def print_switches(console: Console, switches: Sequence[SwitchFields]) -> None:

@@ -9,10 +9,13 @@ import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.options import FILES, advanced_options, output_option
-from ringwise.cli.output import print_document, stdout_console, stop
-from ringwise.cli.query.queries import show_text
+from ringwise.cli.output import stop
+from ringwise.cli.query.queries import show, show_text
+from ringwise.grammar import counted
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ringwise.manifests.settings.configuration import ConfigurationCheck
 
 
@@ -34,20 +37,11 @@ def check(file: str, output: str) -> None:
     from ringwise.views.documents.reference import ConfigurationDocument
 
     checked = check_user_configuration(_read(file), "stdin" if file == "-" else file)
-    if output == "table":
-        _print(checked)
-    else:
-        print_document(
-            ConfigurationDocument.of(
-                checked,
-                file=checked.origin,
-                warnings=checked.count("warning"),
-                errors=checked.count("error"),
-            ),
-            output,
-        )
-    if not checked.valid:
-        raise click.exceptions.Exit(ExitCode.BAD_INPUT)
+    document = ConfigurationDocument.of(
+        checked, file=checked.origin, warnings=checked.count("warning"), errors=checked.count("error")
+    )
+    code = ExitCode.OK if checked.valid else ExitCode.BAD_INPUT
+    show(document, output, lambda console, _document: _print(console, checked), code)
 
 
 def _read(file: str) -> bytes:
@@ -60,11 +54,10 @@ def _read(file: str) -> bytes:
         raise stop(f"{file}: {error.strerror or error}") from None
 
 
-def _print(checked: ConfigurationCheck) -> None:
+def _print(console: Console, checked: ConfigurationCheck) -> None:
     from ringwise.cli.printers.lines import print_lines
     from ringwise.cli.printers.tables import Column, Table
 
-    console = stdout_console()
     table = Table([Column("line", right=True), Column("setting"), Column("status")], note="effect")
     for line in checked.lines:
         table.add(str(line.line or ""), line.subject, line.result, note=line.effect)
@@ -72,16 +65,12 @@ def _print(checked: ConfigurationCheck) -> None:
     errors, warnings = checked.count("error"), checked.count("warning")
     if errors:
         reader = "controller" if checked.of_controller else "scheduler"
-        verdict = f"{_counted(errors, 'error')}: the {reader} rejects this file"
+        verdict = f"{counted(errors, 'error')}: the {reader} rejects this file"
     elif warnings:
-        verdict = f"valid, with {_counted(warnings, 'warning')}"
+        verdict = f"valid, with {counted(warnings, 'warning')}"
     else:
         verdict = "valid"
     print_lines(console, f"\n{checked.origin}: {verdict}")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 @click.command("options")

@@ -24,8 +24,6 @@ from ringwise.cli.output import complain, spinner, stop
 from ringwise.cli.query.queries import ask, namespace_of, show
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ringwise.views.documents.explain import HistoryDocument
 
 
@@ -54,12 +52,12 @@ def why_command(
         return
     document = ask(options, lambda source: source.why(job, namespace, pictures=output == "table"))
 
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.explain import print_explanation
-
-        print_explanation(console, document)
-
-    show(document, output, draw, code_of_outcomes([document.state]) if exit_code else ExitCode.OK)
+    show(
+        document,
+        output,
+        "explain.print_explanation",
+        code_of_outcomes([document.state]) if exit_code else ExitCode.OK,
+    )
 
 
 _history_options = with_options(
@@ -95,13 +93,8 @@ def history_command(job: str, journals: tuple[Path, ...], output: str, **options
     """
     document = _history_of(job, journals, options)
 
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.history import print_runs
-
-        print_runs(console, document)
-
     complain(*(f"note: {note}" for note in document.notes))
-    show(document, output, draw)
+    show(document, output, "history.print_runs")
 
 
 def _history_of(job: str, journals: Sequence[Path], options: dict[str, Any]) -> HistoryDocument:
@@ -132,13 +125,8 @@ def _history_of_journals(
 
 
 def _show_history(document: HistoryDocument, output: str) -> None:
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.history import print_history
-
-        print_history(console, document)
-
     complain(*(f"note: {note}" for note in document.notes))
-    show(document, output, draw)
+    show(document, output, "history.print_history")
 
 
 @click.command("capacity")
@@ -151,13 +139,7 @@ def capacity_command(queue: str | None, output: str, **options: Any) -> None:
     The jobs are scheduled in a transaction that is rolled back. Pending pods are ignored.
     """
     document = ask(options, lambda source: source.capacity(queue))
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.explain import print_capacity
-
-        print_capacity(console, document)
-
-    show(document, output, draw)
+    show(document, output, "explain.print_capacity")
 
 
 @click.command("limits")
@@ -169,13 +151,7 @@ def limits_command(output: str, **options: Any) -> None:
     Limits are UsageLimit objects of the cluster.
     """
     document = ask(options, lambda source: source.limits())
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.limits import print_limits
-
-        print_limits(console, document)
-
-    show(document, output, draw)
+    show(document, output, "limits.print_limits")
 
 
 @click.command("doctor")
@@ -188,10 +164,4 @@ def doctor_command(output: str, **options: Any) -> None:
     reported, too. Exit code 1 if errors are found.
     """
     document = ask(options, lambda source: source.doctor(), read_on=True)
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.explain import print_diagnosis
-
-        print_diagnosis(console, document)
-
-    show(document, output, draw, ExitCode.FAILED if document.errors else ExitCode.OK)
+    show(document, output, "explain.print_diagnosis", ExitCode.FAILED if document.errors else ExitCode.OK)

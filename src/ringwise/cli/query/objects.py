@@ -14,13 +14,10 @@ from ringwise.cli.options import option, output_choice, output_option, source_op
 from ringwise.cli.output import stdout_console
 from ringwise.cli.query.lists import list_options, take_listing, watch_list
 from ringwise.cli.query.queries import ask, namespace_of, show
-from ringwise.grammar import counted
 from ringwise.views.kinds import BY_PLURAL, KINDS
 from ringwise.wellknown import USER
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ringwise.apps.sources.protocol import QuerySource
 
 
@@ -61,7 +58,9 @@ def get_command(kind: str, output: str, **options: Any) -> None:
         return source.get(kind, listing)
 
     def draw(document: Any, only: Collection[int] | None = None) -> None:
-        _list(stdout_console(), kind, document, only, none, wide=output == "wide")
+        from ringwise.cli.printers.kinds import print_list
+
+        print_list(stdout_console(), document, shown, only, none, wide=output == "wide")
 
     document = ask(options, question, unreachable=unreachable)
     if output == "name":
@@ -69,38 +68,9 @@ def get_command(kind: str, output: str, **options: Any) -> None:
             click.echo(BY_PLURAL[kind].key(row))
         return
     if watch is None:
-        show(document, "table" if output == "wide" else output, lambda _console: draw(document))
+        show(document, "table" if output == "wide" else output, lambda _console, document: draw(document))
         return
     watch_list(kind, options, question, document, draw, limit=watch)
-
-
-def _list(
-    console: Console,
-    kind: str,
-    document: Any,
-    only: Collection[int] | None = None,
-    none: str = "",
-    *,
-    wide: bool = False,
-) -> None:
-    """A table of objects; where there is none, a line that says so. `none`: that line, of a part of them."""
-    from ringwise.cli.printers.kinds import DRAWINGS
-    from ringwise.messages.expected_start import TOO_MUCH_AHEAD
-
-    rows, shown = document[kind], BY_PLURAL[kind]
-    if not rows and (none or kind != "chips"):
-        console.print(none or f"there are no {kind}")
-    else:
-        drawing = DRAWINGS[shown.name]
-        drawing.draw(console, rows, document.get("now", 0), only, *filter(None, [wide and drawing.wide]))
-    if old := sum("reason_from_last_attempt" in row for row in rows):
-        console.print(
-            f"too many to try all: the reasons of {counted(old, shown.word)} are of the last attempt"
-        )
-    if ahead := sum((row.get("expected_start") or {}).get("reason") == TOO_MUCH_AHEAD for row in rows):
-        console.print(f"search limit reached: no start was estimated for {counted(ahead, shown.word)}")
-    if "remaining_item_count" in document:
-        console.print(f"and {document['remaining_item_count']:,} more; --limit 0 shows all")
 
 
 _DESCRIBED = [kind for kind in KINDS if kind.is_described]
@@ -127,12 +97,4 @@ def describe_command(kind: str, name: str | None, output: str, **options: Any) -
     kind, (name,) = shown.name, names
     namespace = namespace_of(options)
     document = ask(options, lambda source: source.describe(kind, name, namespace))
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.kinds import DRAWINGS
-
-        describe = DRAWINGS[kind].describe
-        assert describe is not None
-        describe(console, document)
-
-    show(document, output, draw)
+    show(document, output, "kinds.print_object", kind=kind)

@@ -24,8 +24,8 @@ from ringwise.cli.options import (
     output_option,
     target_options,
 )
-from ringwise.cli.output import complain, print_document, spinner, stdout_console, stop
-from ringwise.cli.query.queries import FROM_LAB, ask, files_source, reading_objects, source_of
+from ringwise.cli.output import complain, spinner, stop
+from ringwise.cli.query.queries import FROM_LAB, ask, files_source, reading_objects, show, source_of
 from ringwise.scheduler.journal import Journal
 
 if TYPE_CHECKING:
@@ -70,18 +70,13 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
         document = ask(where, lambda one: one.place(manifests, scores=scores, pictures=output == "table"))
         source = None
     document = _of_namespace(document, None if options["all_namespaces"] else options["namespace"])
-    if output == "table":
-        from ringwise.cli.printers.place import print_placements
-
-        print_placements(stdout_console(), document, scores)
-    else:
-        print_document(document, output)
+    show(document, output, "place.print_placements", scores=scores)
     if options["dashboard"] and source is not None and source.placed is not None:
         from ringwise.apps.web.snapshot import snapshot_dashboard
-        from ringwise.cli.query.web import AFTER_DECISION, show
+        from ringwise.cli.query.web import AFTER_DECISION, serve
 
         complain(AFTER_DECISION)
-        show(snapshot_dashboard(source.placed, source.now, "file", " ".join(files)), None)
+        serve(snapshot_dashboard(source.placed, source.now, "file", " ".join(files)), None)
     if bad:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)
     if exit_code and (code := code_of_outcomes([job.state for job in document.jobs])):

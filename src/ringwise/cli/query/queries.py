@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -33,6 +34,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
 
 _OPTION_NAMES = {"config": "config", "boards": "board-file", "keep_going": "keep-going", "now": "now"}
+PRINTERS = "ringwise.cli.printers"
 FROM_FILES, FROM_LAB, FROM_CLUSTER = "files", "lab", "cluster"
 
 
@@ -254,10 +256,15 @@ def talking_to_cluster(hint: str = "", unreachable: int = ExitCode.FAILED) -> It
     raise stop(*filter(None, (message, hint)), code=code)
 
 
-def show(document: Any, output: str, draw: Callable[[Console], None], code: int = ExitCode.OK) -> None:
-    """Print the document, or draw it."""
+def show(
+    document: Any, output: str, printer: str | Callable[..., None], code: int = ExitCode.OK, **how: Any
+) -> None:
+    """Print the document, or draw it by a printer: `MODULE.NAME` below `cli/printers`, or a function."""
     if output == "table":
-        draw(stdout_console())
+        if isinstance(printer, str):
+            module, _, name = printer.partition(".")
+            printer = cast("Callable[..., None]", getattr(import_module(f"{PRINTERS}.{module}"), name))
+        printer(stdout_console(), document, **how)
     else:
         print_document(document, output)
     if code:
@@ -265,12 +272,12 @@ def show(document: Any, output: str, draw: Callable[[Console], None], code: int 
 
 
 def show_text(document: Any, output: str, text: str, code: int = ExitCode.OK) -> None:
-    def draw(console: Console) -> None:
+    def print_text(console: Console, _document: Any) -> None:
         from ringwise.cli.printers.lines import print_lines
 
         print_lines(console, text)
 
-    show(document, output, draw, code)
+    show(document, output, print_text, code)
 
 
 # -- the running lab -----------------------------------------------------------------------------

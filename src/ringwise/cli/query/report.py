@@ -20,8 +20,6 @@ from ringwise.wellknown import VOLCANO_SYSTEM
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rich.console import Console
-
     from ringwise.views.documents.accounting import GroupBy, ReportDocument
 
 
@@ -86,13 +84,7 @@ def report_command(
     if output == "csv":
         click.echo(_csv(document), nl=False)
         return
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.report import draw_report
-
-        draw_report(console, document)
-
-    show(document, output, draw)
+    show(document, output, "report.draw_report")
 
 
 def _show_shadow(log: TextIO, output: str) -> None:
@@ -106,13 +98,7 @@ def _show_shadow(log: TextIO, output: str) -> None:
     document = shadow_report(log)
     if not document.pods:
         raise stop("ringwise: no comparisons of pods found; expected the log of a scheduler in shadow mode")
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.shadow import draw_shadow_report
-
-        draw_shadow_report(console, document)
-
-    show(document, output, draw)
+    show(document, output, "shadow.draw_shadow_report")
 
 
 def _show_idle(output: str, namespace: str | None, options: dict[str, Any]) -> None:
@@ -124,13 +110,7 @@ def _show_idle(output: str, namespace: str | None, options: dict[str, Any]) -> N
     if output == "csv":
         click.echo(_table_text(list(_IDLE_COLUMNS), document.jobs), nl=False)
         return
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.report import draw_idle
-
-        draw_idle(console, document)
-
-    show(document, output, draw)
+    show(document, output, "report.draw_idle")
 
 
 _IDLE_COLUMNS = (

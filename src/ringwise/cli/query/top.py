@@ -19,8 +19,6 @@ from ringwise.cli.query.lists import SECONDS
 from ringwise.cli.query.queries import ask, asking, show, source_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ringwise.apps.sources.protocol import QuerySource
     from ringwise.cli.printers.top import Question
 
@@ -41,13 +39,7 @@ def top_command(once: bool, interval: float | None, output: str, **options: Any)
     """
     if once or options["files"] or output != "table" or not stdout_console().is_terminal:
         document = ask(options, lambda source: source.top())
-
-        def draw(console: Console) -> None:
-            from ringwise.cli.printers.cluster import draw_top
-
-            draw_top(console, document)
-
-        show(document, output, draw)
+        show(document, output, "cluster.draw_top")
         return
     _show_screens(interval or SECONDS[source_of(options)], options)
 

@@ -18,7 +18,7 @@ from ringwise.manifests.text.errors import DocumentError, ManifestError, documen
 from ringwise.manifests.text.sources import read_file
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 
 _SHOWN_PROBLEMS = 8
@@ -88,19 +88,4 @@ def show_command(output: str, **options: Any) -> None:
         words = "no valid ConfigMap kube-system/basic-tor-node-cm and no SuperPoD IDs"
         raise stop(f"ringwise: {'; '.join([words, *notes])}")
     complain(*notes)
-
-    def draw(console: Console) -> None:
-        from ringwise.cli.printers.topology import (
-            print_isolations,
-            print_reservations,
-            print_superpods,
-            print_switches,
-        )
-
-        if document.switches is not None:
-            print_switches(console, document.switches)
-        print_superpods(console, document.superpods)
-        print_isolations(console, document.isolations, document.now)
-        print_reservations(console, document.reservations, document.now)
-
-    show(document, output, draw)
+    show(document, output, "topology.print_topology")

@@ -74,9 +74,9 @@ def web_command(
             "the dashboard of files listens on this machine only and does not use a certificate"
         )
     if journals:
-        show(_of_journal(journals[0], boards), web_address)
+        serve(_of_journal(journals[0], boards), web_address)
     else:
-        show(_of_files(files, config, boards), web_address)
+        serve(_of_files(files, config, boards), web_address)
 
 
 def _beside_cluster(
@@ -141,7 +141,7 @@ def _of_files(files: tuple[str, ...], config: Path | None, boards: tuple[Path, .
     return snapshot_dashboard(view, source.now, "file", " ".join(files))
 
 
-def show(server: DashboardServer, address: str | None) -> None:
+def serve(server: DashboardServer, address: str | None) -> None:
     """Serve to this machine alone until Ctrl-C."""
     from ringwise.apps.web.options import DASHBOARD_PORT
     from ringwise.apps.web.serving import listening

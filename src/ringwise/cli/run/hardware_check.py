@@ -10,9 +10,12 @@ import click
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
 from ringwise.cli.options import FILE, board_option, option, output_option
-from ringwise.cli.output import complain, document_text, print_document, stdout_console, stop
+from ringwise.cli.output import complain, document_text, stop
+from ringwise.cli.query.queries import show
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ringwise.views.documents.reference import CheckedChipFields, HardwareCheckDocument
 
 
@@ -63,20 +66,14 @@ def check_command(
         except OSError as problem:
             raise stop(f"ringwise: {report}: {(problem.strerror or str(problem)).lower()}") from None
         complain(f"written: {report}")
-    if output == "table":
-        _print(document)
-    else:
-        print_document(document, output)
-    if document.problems:
-        raise click.exceptions.Exit(ExitCode.FAILED)
+    show(document, output, _print, ExitCode.FAILED if document.problems else ExitCode.OK)
 
 
-def _print(document: HardwareCheckDocument) -> None:
+def _print(console: Console, document: HardwareCheckDocument) -> None:
     from ringwise.apps.hardware_check import groups_text
     from ringwise.cli.printers.tables import Column, Table
     from ringwise.wellknown import ACCELERATOR_TYPE
 
-    console = stdout_console()
     label, groups = document.accelerator_type, document.driver_links
     facts = {
         "driver": f"{document.driver} {document.driver_version}".rstrip(),
