@@ -25,8 +25,8 @@ def invoke(*arguments: str, columns: int = 80) -> Result:
 @pytest.mark.parametrize("path", DRILLS, ids=lambda path: path.stem)
 def test_the_shipped_drill_holds(path: Path) -> None:
     result = run_drill(read_drill(path))
-    assert [(step.text, step.problems) for step in result.steps if step.holds is False] == []
-    assert sum(step.holds is not None for step in result.steps) >= 2
+    assert [(step.message, step.problems) for step in result.steps if step.passed is False] == []
+    assert sum(step.passed is not None for step in result.steps) >= 2
 
 
 def test_a_drill_is_the_same_each_time_and_looks_as_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from ringwise.apps.drill.file import read_drill
 from ringwise.apps.simulate.bound import count_chips
 from ringwise.apps.simulate.comparison import Cluster, Comparison, ImpossibleSimulationError, Plan, Variant
 from ringwise.apps.simulate.document import simulation_document
-from ringwise.apps.simulate.estimates import MAX_ESTIMATES, EstimateQuality, Estimates, quality
+from ringwise.apps.simulate.estimates import MAX_ESTIMATES, Estimates, quality
 from ringwise.apps.simulate.file import read_plan, variant_from_text
 from ringwise.apps.simulate.hardware import FaultRates, Hardware, faults
 from ringwise.apps.simulate.jobs import HOUR, SECOND, SimulatedJob, in_order, nodes_for_load
@@ -34,7 +34,7 @@ from ringwise.cli.commands import cli
 from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.manifests.text.errors import DocumentError
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.views.documents.simulation import SimulationDocument
+from ringwise.views.documents.simulation import EstimateFields, SimulationDocument
 from ringwise.wellknown import TOR_AFFINITY
 from tests.examples import examples
 
@@ -424,14 +424,23 @@ def test_estimates_are_compared_with_the_starts() -> None:
 
 def test_the_quality_of_estimates() -> None:
     made = [
-        Estimate(0, 10, 20, guess=False),  # starts at 18, in the range, 3 from its middle
-        Estimate(1, 10, 20, guess=True),  # starts at 25, after it, 10 from its middle
-        Estimate(2, 10, None, guess=False),  # not before, and it does not
+        # Starts at 18, in the range, 3 from its middle; at 25, after it, 10 from its middle.
+        Estimate(0, 10 * SECOND, 20 * SECOND, guess=False),
+        Estimate(1, 10 * SECOND, 20 * SECOND, guess=True),
+        Estimate(2, 10 * SECOND, None, guess=False),  # not before, and it does not
         Estimate(3, None, None, guess=False),
-        Estimate(4, 10, 20, guess=False),  # has not started
+        Estimate(4, 10 * SECOND, 20 * SECOND, guess=False),  # has not started
     ]
-    assert quality(made, [18, 25, 11, 5, None]) == EstimateQuality(4, 2, 1, 1, 3, 10, 2 / 3)
-    assert quality([], []) == EstimateQuality(0, 0, 0, 0, None, None, None)
+    assert quality(made, [18 * SECOND, 25 * SECOND, 11 * SECOND, 5 * SECOND, None]) == EstimateFields(
+        jobs=4,
+        ranges=2,
+        not_before=1,
+        estimated_durations=1,
+        median_error_seconds=3.0,
+        p90_error_seconds=10.0,
+        within_range_ratio=0.6667,
+    )
+    assert quality([], []) is None
 
 
 def test_at_most_a_hundred_jobs_are_asked_about() -> None:

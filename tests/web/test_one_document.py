@@ -112,7 +112,7 @@ def test_answers_about_a_job_say_what_would_happen_to_it() -> None:
     about = declaring(
         all_shapes(), (*fields, frozenset({"namespace", "name", "pods", "state", "reason"}))
     ) - {"JobFields"}
-    assert about == {"DrainedJob", "DrainedJobFields", "PlacedJobFields", "WhyDocument"}
+    assert about == {"DrainedJobFields", "PlacedJobFields", "WhyDocument"}
 
 
 def test_a_shown_node_has_one_shape() -> None:

@@ -349,7 +349,7 @@ def drain(live: LiveLab, times: int) -> Iterator[Figure]:
         table, without = without_many_waiting(live.cluster.table)
         with copy_of(table, live.now, live.settings) as copy:
             copied = time.process_time()
-            moving = len(plan_drain(copy, target.nodes, without=without).jobs)
+            moving = len(plan_drain(copy, target, without=without).jobs)
             planned = time.process_time() - copied
         copies.append(copied - started)
         # Beside each plan: a processor that others use, too, is faster or slower for both.

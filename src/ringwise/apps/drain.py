@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ringwise.apps.lab.lab import LabSettings, copy_of
 from ringwise.apps.lab.maintenance import (
-    DrainPlan,
     goes_in_cluster,
     left_by_drain,
     plan_drain,
@@ -16,7 +15,7 @@ from ringwise.apps.lab.maintenance import (
 )
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.loaded_cluster import from_bundle
-from ringwise.apps.targets import Target, find_target
+from ringwise.apps.targets import find_target
 from ringwise.durations import SECOND, seconds_text
 from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.objects import ObjectTable
@@ -36,6 +35,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import ClusterObjects, JobView
+from ringwise.views.documents.maintenance import DrainPlanDocument
 
 #: Seconds between two looks at the pods of a job that was evicted.
 POLL_SECONDS = 2.0
@@ -56,14 +56,12 @@ def plan_of(
     now: int,
     at: int | None,
     force: bool,
-) -> tuple[Target, DrainPlan]:
+) -> DrainPlanDocument:
     """What draining the target would do. Raises UnknownTargetError."""
     table, without = without_many_waiting(table_of(bundle, now))
     with copy_of(table, now, LabSettings(boards=boards), configuration) as copy:
-        target_nodes = find_target(copy.view, target)
-        return target_nodes, plan_drain(
-            copy, target_nodes.nodes, at=at, of_cluster=True, without=without, force=force
-        )
+        drained = find_target(copy.view, target)
+        return plan_drain(copy, drained, at=at, of_cluster=True, without=without, force=force)
 
 
 def left_of(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,7 +31,7 @@ from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.sources.documents import find_name
 from ringwise.apps.targets import Target, find_target
 from ringwise.controller.machine import Controller
-from ringwise.durations import SECOND, duration_text
+from ringwise.durations import SECOND, duration_text, time_text
 from ringwise.embed.loop import NotConvergingError
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
@@ -40,10 +39,11 @@ from ringwise.framework.configuration import SETTINGS_ENTRY
 from ringwise.grammar import agrees
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.text.errors import DocumentError
-from ringwise.records import dataclass
 from ringwise.scheduler.explain.job_history import HistoryBook, HistoryEntry
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.state.model import Pod
+from ringwise.views.documents.maintenance import DrillFields, DrillStepFields
+from ringwise.views.history import seconds, timeline_fields
 from ringwise.wellknown import BATCH_API, EXPECTED_DURATION, SIMULATE, VOLCANO_SCHEDULER
 
 #: 2026-01-01T00:00:00Z: every run of a drill is the same.
@@ -56,47 +56,19 @@ _KINDS = {"clear": "fault", "cordon": "nodeaction", "uncordon": "nodeaction", "d
 STEP, HOLDS, FAILS, MALFORMED = "step", "holds", "FAILS", "malformed"
 #: Problems of one report that are shown.
 MAX_PROBLEMS = 5
+#: The key of the job, empty for steps; and what happened.
+TimelineEntry = tuple[str, HistoryEntry]
 
 
 class DrillStepError(Exception):
     """A step that cannot be carried out: where and why."""
 
 
-@dataclass(slots=True)
-class StepResult:
-    number: int
-    kind: str
-    text: str
-    at: int
-    #: None: no expectation.
-    holds: bool | None = None
-    problems: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineEntry:
-    #: Key of the job; empty for steps.
-    job: str
-    entry: HistoryEntry
-
-
-@dataclass(slots=True)
-class DrillResult:
-    drill: Drill
-    steps: list[StepResult] = field(default_factory=list)
-    timeline: list[TimelineEntry] = field(default_factory=list)
-    end: int = START
-
-    @property
-    def passed(self) -> bool:
-        return all(step.holds is not False for step in self.steps)
-
-
 #: Gets the lab, `explain` or `show`, and the heading or the command.
 Play = Callable[[LiveLab, str, str], None]
 
 
-def run_drill(drill: Drill, play: Play = lambda live, action, words: None) -> DrillResult:
+def run_drill(drill: Drill, play: Play = lambda live, action, words: None) -> DrillFields:
     """Raises DrillStepError for a step that is impossible: a node or a job that is not there."""
     with TemporaryDirectory(prefix="ringwise-drill-") as path:
         try:
@@ -137,7 +109,8 @@ class _Run:
         self._book = HistoryBook()
         #: Entries of histories that are in the timeline, by id.
         self._shown: dict[int, HistoryEntry] = {}
-        self._result = DrillResult(drill)
+        self._steps: list[DrillStepFields] = []
+        self._timeline: list[TimelineEntry] = []
         self._before = Before()
         self._follow()
 
@@ -151,15 +124,18 @@ class _Run:
 
         live.scheduler.journal = Journal(live.configuration, keep=1, sink=turn)
 
-    def run(self) -> DrillResult:
+    def run(self) -> DrillFields:
         self._live.turn()
         for number, step in enumerate(self._drill.steps):
             what = step.what
             kind = _KINDS.get(step.action, step.action)
-            result = StepResult(number, kind, step_text(step), self._live.now)
-            self._result.steps.append(result)
+            now, text = self._live.now, step_text(step)
+            result = DrillStepFields(
+                number=number, kind=kind, message=text, time=time_text(now), passed=None, problems=[]
+            )
+            self._steps.append(result)
             if not isinstance(what, Expect) and not (isinstance(what, Report) and what.refused is not None):
-                self._result.timeline.append(_entry(result.at, STEP, result.text))
+                self._timeline.append(_entry(now, STEP, text))
             try:
                 self._carry_out(step, result)
             except (ObjectRefusedError, ConflictError, LookupError, DocumentError, ValueError) as error:
@@ -169,12 +145,18 @@ class _Run:
             except NotConvergingError as error:
                 raise DrillStepError(f"{self._drill.path}: steps[{number}]: {error}") from None
             self._show_histories()
-            if result.holds is not None:
-                words = result.text if result.holds else f"{result.text}: {'; '.join(result.problems)}"
-                kind = HOLDS if result.holds else FAILS
-                self._result.timeline.append(_entry(self._live.now, kind, words))
-        self._result.end = self._live.now
-        return self._result
+            if result.passed is not None:
+                words = text if result.passed else f"{text}: {'; '.join(result.problems)}"
+                kind = HOLDS if result.passed else FAILS
+                self._timeline.append(_entry(self._live.now, kind, words))
+        return DrillFields(
+            file=str(self._drill.path),
+            title=self._drill.title,
+            passed=all(step.passed is not False for step in self._steps),
+            virtual_seconds=seconds(self._live.now - START),
+            steps=self._steps,
+            timeline=timeline_fields(START, self._timeline),
+        )
 
     def _show_histories(self) -> None:
         """What happened to the jobs since the last step, in the order of time."""
@@ -183,12 +165,12 @@ class _Run:
             for entry in history.entries:
                 if id(entry) not in self._shown:
                     self._shown[id(entry)] = entry
-                    new.append((entry.at, len(new), TimelineEntry(key, entry)))
-        self._result.timeline += [entry for _, _, entry in sorted(new, key=lambda one: one[:2])]
+                    new.append((entry.at, len(new), (key, entry)))
+        self._timeline += [entry for _, _, entry in sorted(new, key=lambda one: one[:2])]
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def _carry_out(self, step: DrillStep, result: StepResult) -> None:
+    def _carry_out(self, step: DrillStep, result: DrillStepFields) -> None:
         live = self._live
         match step.what:
             case Span() as nanoseconds:
@@ -206,7 +188,7 @@ class _Run:
                 live.delete([(kind, find_name(live.objects, kind, name))])
             case Expect() as expected:
                 result.problems = self._expect(expected)
-                result.holds = not result.problems
+                result.passed = not result.problems
             case RestartedPart("scheduler"):
                 live.restart_scheduler()
                 self._book.scheduler_started(live.now)
@@ -278,15 +260,15 @@ class _Run:
         else:
             live.clear_faults(str(step.kind), nodes, chips=chips, code=step.code)
 
-    def _report(self, step: Report, result: StepResult) -> None:
+    def _report(self, step: Report, result: DrillStepFields) -> None:
         """No hardware fails: the next expectations compare with the state before the last fault."""
         node = self._place(step.target).node if isinstance(step.target, PodOf) else str(step.target)
         problems = self._live.put_report(node, str(step.kind), step.text)
         for line in problems[:MAX_PROBLEMS]:
-            self._result.timeline.append(_entry(self._live.now, MALFORMED, line))
+            self._timeline.append(_entry(self._live.now, MALFORMED, line))
         if step.refused is not None:
-            result.holds = any(step.refused in line for line in problems)
-            if not result.holds:
+            result.passed = any(step.refused in line for line in problems)
+            if not result.passed:
                 result.problems = problems[:MAX_PROBLEMS] or ["it can be read"]
 
     def _nodes(self, target: DrillTarget) -> Target:
@@ -332,7 +314,7 @@ class _Run:
 
 
 def _entry(at: int, kind: str, text: str) -> TimelineEntry:
-    return TimelineEntry("", HistoryEntry(at, kind, text))
+    return "", HistoryEntry(at, kind, text)
 
 
 def vcjob_manifest(job: NewJob) -> dict[str, object]:

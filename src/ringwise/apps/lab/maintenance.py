@@ -7,7 +7,7 @@ the real job controller. Nothing of the cluster itself is changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 
 from ringwise.apps.lab.lab import LabSettings, LiveLab, copy_of
 from ringwise.apps.targets import Target
@@ -42,37 +42,6 @@ NOT_TRIED = "it was not tried: other jobs have used what may be tried for one dr
 MOVES, WAITS, NOT_RESTARTED, STAYS = "moves", "pending", "not-restarted", "not-evicted"
 
 
-@dataclass(frozen=True, slots=True)
-class MovedPod:
-    name: str
-    before: str
-    #: None: it has no node at the end of the plan.
-    after: str | None
-
-
-@dataclass(slots=True)
-class DrainedJob:
-    namespace: str
-    name: str
-    kind: str
-    #: Pods that have to go, and pods elsewhere that are restarted with them.
-    pods: list[MovedPod] = field(default_factory=list)
-    restarted: list[MovedPod] = field(default_factory=list)
-    outcome: str = MOVES
-    #: Nanoseconds from its eviction until all its pods have nodes; None: not within the plan.
-    waits: int | None = None
-    #: Why it waits after that, or why it is not evicted.
-    reason: str | None = None
-
-
-@dataclass(slots=True)
-class DrainPlan:
-    nodes: tuple[str, ...]
-    jobs: list[DrainedJob] = field(default_factory=list)
-    #: What the plan did not look at, as sentences.
-    omitted: list[str] = field(default_factory=list)
-
-
 Goes = Callable[[Pod], bool]
 
 
@@ -100,31 +69,32 @@ def affected_jobs(objects: ClusterObjects, nodes: Iterable[str], goes: Goes = go
 
 def plan_drain(
     copy: LiveLab,
-    nodes: Sequence[str],
+    target: Target,
     *,
     at: int | None = None,
     of_cluster: bool = False,
     without: int = 0,
     force: bool = False,
-) -> DrainPlan:
-    """What draining these nodes would do, tried on a copy of a lab, or of a real cluster.
+) -> DrainPlanDocument:
+    """What draining the nodes of a target would do, tried on a copy of a lab, or of a real cluster.
 
     `at`: when they are drained; until then they take no job that would not end before. `of_cluster`: nodes
     are isolated, not cordoned, and pods of owners that the copy does not know are created again by them.
     `without`: how many jobs that wait the copy does not have. `force`: all jobs are evicted (F4).
     """
+    nodes = target.nodes
     if at is not None:
         copy.isolate_all(Isolation(node, start=at) for node in nodes)
         copy.advance(at - copy.now)
     table, now = _table_of(copy), copy.now
-    plan = _Planner(copy, tuple(nodes), of_cluster).plan()
-    if not force and any(job.outcome != MOVES for job in plan.jobs):
+    plan = _Planner(copy, nodes, of_cluster).plan(target)
+    if not force and any(job.result != MOVES for job in plan.jobs):
         configuration = copy.view.configuration
         left = left_by_drain(
             table, now, copy.settings, nodes, configuration=configuration, of_cluster=of_cluster
         )
         with copy_of(table, now, copy.settings, configuration) as again:
-            plan = _Planner(again, tuple(nodes), of_cluster).plan(left)
+            plan = _Planner(again, nodes, of_cluster).plan(target, left)
     if without:
         plan.omitted.insert(
             0,
@@ -209,31 +179,17 @@ def _table_of(copy: LiveLab) -> ObjectTable:
     return table
 
 
-def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
-    """What `ringwise drain TARGET --plan -o json` prints."""
-    return DrainPlanDocument(
-        target=target.name,
-        kind=target.kind,
-        nodes=list(plan.nodes),
-        jobs=[
-            DrainedJobFields(
-                namespace=job.namespace,
-                name=job.name,
-                kind=job.kind,
-                result=job.outcome,
-                pending_seconds=None if job.waits is None else round(job.waits / SECOND, 3),
-                reason=job.reason,
-                pods=[_fields(pod) for pod in job.pods],
-                restarted=[_fields(pod) for pod in job.restarted],
-            )
-            for job in plan.jobs
-        ],
-        omitted=list(plan.omitted),
+def _drained(view: JobView, result: str, reason: str | None = None) -> DrainedJobFields:
+    return DrainedJobFields(
+        namespace=view.namespace,
+        name=view.name,
+        kind=view.kind,
+        result=result,
+        pending_seconds=None,
+        reason=reason,
+        pods=[],
+        restarted=[],
     )
-
-
-def _fields(pod: MovedPod) -> MovedPodFields:
-    return MovedPodFields(name=pod.name, source=pod.before, to=pod.after)
 
 
 def _escalates(view: JobView) -> bool:
@@ -245,14 +201,16 @@ def _escalates(view: JobView) -> bool:
 class _EvictedJob:
     """A job that was asked to go."""
 
-    job: DrainedJob
+    job: DrainedJobFields
     #: Its pods with nodes before, by key.
     before: dict[str, Pod]
     began: int
+    #: Nanoseconds from there until all its pods have nodes; None: not yet.
+    waits: int | None = None
 
     @property
     def settled(self) -> bool:
-        return self.job.waits is not None or self.job.outcome == NOT_RESTARTED
+        return self.waits is not None or self.job.result == NOT_RESTARTED
 
 
 class _Planner:
@@ -284,7 +242,7 @@ class _Planner:
     def why_incomplete(self, view: JobView) -> str:
         """Evict a job; why fewer of its pods than it needs have nodes soon after they are gone."""
         evicted = self._ask(view)
-        if evicted.job.outcome == NOT_RESTARTED:
+        if evicted.job.result == NOT_RESTARTED:
             return "nothing starts its pods again"
         cluster, needed = self._copy.cluster, min(max(1, view.needed), len(evicted.before))
 
@@ -311,29 +269,28 @@ class _Planner:
         reason = reasons.get(view.key)
         return "it would not be started again" if reason is None else reason.message
 
-    def plan(self, left: Mapping[str, str] = EMPTY) -> DrainPlan:
+    def plan(self, target: Target, left: Mapping[str, str] = EMPTY) -> DrainPlanDocument:
         """`left`: the jobs that are not evicted, by key, with the reason."""
         copy = self._copy
         evicted: list[_EvictedJob] = []
-        stay: list[DrainedJob] = []
+        stay: list[DrainedJobFields] = []
         for view in self.close():
             if view.key in left:
-                stay.append(
-                    DrainedJob(view.namespace, view.name, view.kind, outcome=STAYS, reason=left[view.key])
-                )
+                stay.append(_drained(view, STAYS, left[view.key]))
                 continue
             evicted.append(self._ask(view))
             self._advance(evicted, evicted[-1:], TIMEOUT)
         self._advance(evicted, evicted, HORIZON)
         for one in evicted:
             self._finish(one)
-        waiting = [one.job for one in evicted if one.job.outcome == WAITS and one.job.waits is None]
+        waiting = [one.job for one in evicted if one.job.result == WAITS and one.waits is None]
         reasons = {view.key: view.reason for view in job_views(copy.objects)} if waiting else {}
         for job in waiting:
             reason = reasons.get(f"{job.namespace}/{job.name}")
             if reason is not None:
                 job.reason = reason.message
-        plan = DrainPlan(self._nodes, [*(one.job for one in evicted), *stay])
+        jobs = [*(one.job for one in evicted), *stay]
+        plan = DrainPlanDocument(target=target.name, kind=target.kind, nodes=list(target.nodes), jobs=jobs)
         if self.steps_left <= 0 and waiting:
             plan.omitted.append(
                 f"what happens after {time_text(copy.now)}: the plan has used its steps; a job that waits "
@@ -356,11 +313,11 @@ class _Planner:
 
     def _ask(self, view: JobView) -> _EvictedJob:
         before = {pod.key: pod for pod in view.pods if pod.node is not None and pod.live}
-        job = DrainedJob(view.namespace, view.name, view.kind)
+        job = _drained(view, MOVES)
         leaving = {key: pod for key, pod in before.items() if self._has_to_go(pod)}
         alone = any(pod.owner is None for pod in leaving.values())
         if view.vcjob is None and (alone or not self._of_cluster):
-            job.outcome = NOT_RESTARTED
+            job.result = NOT_RESTARTED
         self._copy.evict(leaving)
         return _EvictedJob(job, before, self._copy.now)
 
@@ -375,7 +332,7 @@ class _Planner:
             if self._of_cluster and one.job.kind != "vcjob" and any(pod is None for pod in now):
                 self._create_again(one)
             elif all(pod is not None and self._is_back(pod) for pod in now):
-                one.job.waits = self._copy.now - one.began
+                one.waits = self._copy.now - one.began
 
     def _has_to_go(self, pod: Pod) -> bool:
         return pod.node in self._on_nodes and self._goes(pod)
@@ -399,11 +356,12 @@ class _Planner:
         for key, pod in sorted(one.before.items(), key=lambda entry: natural_key(entry[0])):
             now = cluster.get(Pod, key)
             after = now.node if now is not None and not now.deleting else None
-            moved = MovedPod(pod.name, pod.node or "", after)
+            moved = MovedPodFields(name=pod.name, source=pod.node or "", to=after)
             if self._has_to_go(pod):
                 one.job.pods.append(moved)
             elif now is None or now.uid != pod.uid:
                 one.job.restarted.append(moved)
         # It takes some seconds to end and to start in any case.
-        if one.job.outcome == MOVES and (one.job.waits is None or one.job.waits > SOON):
-            one.job.outcome = WAITS
+        if one.job.result == MOVES and (one.waits is None or one.waits > SOON):
+            one.job.result = WAITS
+        one.job.pending_seconds = None if one.waits is None else round(one.waits / SECOND, 3)

@@ -16,7 +16,6 @@ from ringwise.apps.lab.maintenance import (
     goes_in_cluster,
     goes_in_lab,
     left_by_drain,
-    plan_document,
     plan_drain,
     without_many_waiting,
 )
@@ -104,8 +103,7 @@ class LabAnswers(ClusterAnswers):
         drained, start = find_target(live.view, target), time_ahead(live, at)
         table, without = without_many_waiting(live.cluster.table)
         with copy_of(table, live.now, live.settings) as copy:
-            plan = plan_drain(copy, drained.nodes, at=start, without=without, force=force)
-            return plan_document(drained, plan)
+            return plan_drain(copy, drained, at=start, without=without, force=force)
 
     def report(self, since: str, until: str, by: str, namespace: str | None) -> ReportDocument:
         """Every turn is in the documents before a query is answered."""

@@ -11,7 +11,6 @@ from ringwise.apps.simulate.jobs import HOUR, SECOND, mean_demand
 from ringwise.apps.simulate.measures import RunOutcome, quantile
 from ringwise.views.documents.simulation import (
     CurvePoint,
-    EstimateFields,
     LeftOutJobs,
     MoveFields,
     RunFields,
@@ -75,25 +74,12 @@ def _run(comparison: Comparison, outcome: RunOutcome) -> RunFields:
         restarts=outcome.restarts,
         lost_chip_hours=round(outcome.lost / HOUR, 1),
         moves=MoveFields.of(outcome.moves, cost_chip_hours=round(outcome.moves.cost / HOUR, 1)),
-        estimates=_estimates(outcome),
+        estimates=quality(outcome.estimates, outcome.starts),
         sizes=[_size(outcome, size) for size in sizes],
         curve=[
             CurvePoint(after_seconds=_seconds(at), chips_in_use=used, pending_jobs=waiting)
             for at, used, waiting in outcome.curve
         ],
-    )
-
-
-def _estimates(outcome: RunOutcome) -> EstimateFields | None:
-    figures = quality(outcome.estimates, outcome.starts)
-    if not figures.jobs:
-        return None
-    return EstimateFields.of(
-        figures,
-        estimated_durations=figures.guesses,
-        median_error_seconds=None if figures.median_error is None else _seconds(figures.median_error),
-        p90_error_seconds=None if figures.p90_error is None else _seconds(figures.p90_error),
-        within_range_ratio=None if figures.inside is None else round(figures.inside, 4),
     )
 
 

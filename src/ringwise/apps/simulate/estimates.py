@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from ringwise.apps.simulate.jobs import SECOND
 from ringwise.apps.simulate.measures import Estimate, quantile
 from ringwise.records import dataclass
+from ringwise.views.documents.simulation import EstimateFields
 
 #: Jobs of a run that are asked about, at most: every answer plays the whole queue forward.
 MAX_ESTIMATES = 100
@@ -28,24 +30,11 @@ class Estimates:
         self._next = estimate.number + max(1, -(-self.jobs // MAX_ESTIMATES))
 
 
-@dataclass(frozen=True, slots=True)
-class EstimateQuality:
-    """Of estimates for jobs that have started."""
-
-    jobs: int
-    #: With a range; only with a time before which it does not start; the others have neither.
-    ranges: int
-    not_before: int
-    guesses: int
-    #: From the middle of the range to the start, in nanoseconds; None: there are no ranges.
-    median_error: int | None
-    p90_error: int | None
-    #: Share of those with a range or a bound that started inside it; None: there are none.
-    inside: float | None
-
-
-def quality(estimates: list[Estimate], starts: list[int | None]) -> EstimateQuality:
+def quality(estimates: list[Estimate], starts: list[int | None]) -> EstimateFields | None:
+    """Of estimates for jobs that have started; None: there are none."""
     judged = [(one, start) for one in estimates if (start := starts[one.number]) is not None]
+    if not judged:
+        return None
     errors: list[int] = []
     bounds = inside = 0
     for one, start in judged:
@@ -59,12 +48,13 @@ def quality(estimates: list[Estimate], starts: list[int | None]) -> EstimateQual
             inside += one.earliest <= start <= one.latest
     errors.sort()
     compared = len(errors) + bounds
-    return EstimateQuality(
-        len(judged),
-        len(errors),
-        bounds,
-        sum(one.guess for one, _ in judged),
-        quantile(errors, 0.5) if errors else None,
-        quantile(errors, 0.9) if errors else None,
-        inside / compared if compared else None,
+    return EstimateFields(
+        jobs=len(judged),
+        ranges=len(errors),
+        not_before=bounds,
+        estimated_durations=sum(one.guess for one, _ in judged),
+        # From the middle of the range to the start.
+        median_error_seconds=round(quantile(errors, 0.5) / SECOND, 1) if errors else None,
+        p90_error_seconds=round(quantile(errors, 0.9) / SECOND, 1) if errors else None,
+        within_range_ratio=round(inside / compared, 4) if compared else None,
     )

@@ -91,10 +91,7 @@ class ObjectAnswers(ClusterAnswers):
     def drain_plan(self, target: str, at: str | None = None, *, force: bool = False) -> DrainPlanDocument:
         """Raises UnknownTargetError, and ValueError for a time that cannot be."""
         from ringwise.apps.drain import plan_of
-        from ringwise.apps.lab.maintenance import plan_document
         from ringwise.apps.targets import moment
 
         start = None if at is None else moment(at, self.now)
-        return plan_document(
-            *plan_of(self.bundle, self.configuration, self.board_files, target, self.now, start, force)
-        )
+        return plan_of(self.bundle, self.configuration, self.board_files, target, self.now, start, force)

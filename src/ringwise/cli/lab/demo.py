@@ -47,7 +47,7 @@ def demo_command() -> None:
             print_line(console, f"not shown: {drill.title}: {why}")
             continue
         result = run.run_drill(drill, play)
-        failed = [f"{path.name}: {step.text}" for step in result.steps if step.holds is False]
+        failed = [f"{path.name}: {step.message}" for step in result.steps if step.passed is False]
         if failed:
             raise stop(*failed, code=ExitCode.FAILED)
     wrongs = [line for live in labs.values() for line in (*live.cluster.alarms, *live.view.inconsistencies())]

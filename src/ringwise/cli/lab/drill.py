@@ -11,10 +11,10 @@ from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.options import flag, output_option
 from ringwise.cli.output import spinner, stop
 from ringwise.cli.query.queries import show
-from ringwise.views.documents.maintenance import DrillDocument, DrillFields, DrillStepFields
+from ringwise.views.documents.maintenance import DrillDocument, DrillFields
 
 if TYPE_CHECKING:
-    from ringwise.apps.drill.run import DrillResult
+    pass
 
 
 @click.command("drill")
@@ -37,7 +37,7 @@ def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
         drills = [read_drill(path) for path in _drill_files(files)]
     except DocumentError as error:
         raise stop(*error.errors) from None
-    results: list[DrillResult] = []
+    results: list[DrillFields] = []
     with spinner("running drills") as show_text:
         for drill in drills:
             show_text(f"running {drill.path}")
@@ -47,7 +47,7 @@ def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
                 raise stop(*str(error).splitlines()) from None
     passed = all(result.passed for result in results)
 
-    document = _document(results, passed)
+    document = DrillDocument(passed=passed, drills=results)
     show(document, output, "drill.print_drills", ExitCode.OK if passed else ExitCode.FAILED, quiet=quiet)
 
 
@@ -64,32 +64,3 @@ def _drill_files(files: tuple[Path, ...]) -> list[Path]:
         else:
             result.append(path)
     return result
-
-
-def _document(results: list[DrillResult], passed: bool) -> DrillDocument:
-    return DrillDocument(passed=passed, drills=[_fields(result) for result in results])
-
-
-def _fields(result: DrillResult) -> DrillFields:
-    from ringwise.apps.drill.run import START
-    from ringwise.durations import time_text
-    from ringwise.views.history import seconds, timeline_fields
-
-    return DrillFields(
-        file=str(result.drill.path),
-        title=result.drill.title,
-        passed=result.passed,
-        virtual_seconds=seconds(result.end - START),
-        steps=[
-            DrillStepFields(
-                number=step.number,
-                kind=step.kind,
-                message=step.text,
-                time=time_text(step.at),
-                passed=step.holds,
-                problems=step.problems,
-            )
-            for step in result.steps
-        ],
-        timeline=timeline_fields(START, ((one.job, one.entry) for one in result.timeline)),
-    )
