@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ringwise.cli.printers.cluster import draw_nodes, draw_top
+from ringwise.cli.printers.cluster import NODES, draw_top
 from ringwise.cli.printers.describe import print_node
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.metrics.prometheus import Metrics
@@ -170,7 +170,7 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
     assert sum(once.values()) == 8 * len(drawn)
     used = {name: sum(len({*one["used"]} & {*one[name]}) for one in listed) for name in CHIP_STATES}
     assert {name: once[name] + used[name] * (name != "used") for name in CHIP_STATES} == counts
-    table = drawn_text(draw_nodes, documents, NOW)
+    table = drawn_text(NODES.draw, documents, NOW)
     assert drawn_counts(table) == once
     described = Counter[str]()
     for one in documents:

@@ -247,7 +247,7 @@ def listed_and_drawn(live: LiveLab, times: int) -> Iterator[Figure]:
         def draw(kind: str = kind, sent: bytes = sent) -> None:
             document = msgspec.json.decode(sent)
             console = PlainConsole(file=StringIO(), width=WIDE, highlight=False, soft_wrap=False)
-            DRAWINGS[BY_PLURAL[kind].name].draw(console, document[kind], document.get("now", 0))
+            DRAWINGS[BY_PLURAL[kind].name].table.draw(console, document[kind], document.get("now", 0))
 
         rows = f"{len(document[kind]):,} {kind}"
         yield at_most(f"{rows} in the server over json.dumps", cost(serve, times) / written, "x", MAX_ROWS)

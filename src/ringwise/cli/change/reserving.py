@@ -134,11 +134,11 @@ def unreserve_command(name: str, output: str, **options: Any) -> None:
 
 
 def _title(one: ReservationFields) -> str:
+    from ringwise.cli.printers.name_lists import holder_text
     from ringwise.durations import time_text
 
-    holder = f"queue {one['queue']}" if one["queue"] else f"namespace {one['namespace']}"
     return (
-        f"reservation {one['name']}: {counted(one['nodes'], 'node')} for {holder} from "
+        f"reservation {one['name']}: {counted(one['nodes'], 'node')} for {holder_text(one)} from "
         f"{time_text(one['start'])} to {time_text(one['end'])}"
     )
 

@@ -87,7 +87,7 @@ def _show(console: Console, live: LiveLab, command: str) -> None:
     answers = LabAnswers(live)
     match command.split():
         case ["get", kind]:
-            DRAWINGS[BY_PLURAL[kind].name].draw(console, answers.get(kind)[kind], live.now, None)
+            DRAWINGS[BY_PLURAL[kind].name].table.draw(console, answers.get(kind)[kind], live.now)
         case ["describe", kind, name]:
             print_object(console, answers.describe(kind, name), kind)
         case ["why", job]:

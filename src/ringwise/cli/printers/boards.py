@@ -24,17 +24,17 @@ from ringwise.views.boards import (
 
 
 def print_boards(console: Console, catalog: BoardCatalog) -> None:
-    columns = [Column("board"), Column("chips", right=True), Column("links")]
-    columns += [Column(name, wraps=True) for name in ("one pod", "several pods")]
+    columns = [
+        Column("board", "name"),
+        Column("chips", "chips_per_node", right=True),
+        Column("links", rings_text),
+        Column("one pod", lambda board: counts_text(board.one_pod), wraps=True),
+        Column("several pods", multi_pod_text, wraps=True),
+    ]
     # What chooses a board is long; where there is no width for it, `boards show` has it.
-    table = Table(columns)
-    wide = Table([*columns, Column("selected by", wraps=True)])
-    for board in catalog:
-        row = [board.name, str(board.chips_per_node), rings_text(board)]
-        row += [counts_text(board.one_pod), multi_pod_text(board)]
-        table.add(*row)
-        wide.add(*row, ", ".join(chosen_by_words(board)))
-    (wide if console.width >= WIDE else table).print(console)
+    if console.width >= WIDE:
+        columns.append(Column("selected by", lambda board: ", ".join(chosen_by_words(board)), wraps=True))
+    Table.of(columns, list(catalog)).print(console)
 
 
 def print_board(console: Console, board: Board) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from rich.columns import Columns
 from rich.console import Console
@@ -12,8 +12,8 @@ from rich.text import Text
 
 from ringwise.cli.printers.chips import STATES_LEGEND, chip_list, chip_picture
 from ringwise.cli.printers.lines import print_line
-from ringwise.cli.printers.name_lists import name_list
-from ringwise.cli.printers.tables import Column, Table
+from ringwise.cli.printers.name_lists import holder_text, name_list
+from ringwise.cli.printers.tables import Column, KindTable
 from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.manifests.text.errors import one_line
@@ -31,7 +31,6 @@ from ringwise.views.documents.cluster import (
     StatusFields,
     TopDocument,
 )
-from ringwise.views.documents.hyper_nodes import HyperNodeFields
 from ringwise.views.documents.reservations import ReservationFields
 from ringwise.views.documents.topology import IsolationFields
 
@@ -54,6 +53,7 @@ _OUTCOME_COLORS = {
     "suspended": "magenta",
     "finished": "dim",
 }
+_HYPER_NODE_STYLES = {"partial": "yellow", "invalid": "red"}
 #: More objects of one kind than this are counted, not listed.
 _LISTED = 10
 #: Without a terminal to fill, so many nodes are drawn.
@@ -64,21 +64,6 @@ _SHOWN_FAULTS = 3
 #: In a low terminal waiting jobs leave so many rows to the nodes, above the legend and a line of the rest.
 _NODE_ROWS = 4
 _BELOW_NODES = 3
-
-
-#: Numbers of the rows that are drawn, without headings, as they stand in the whole table; None: the table.
-Only = Collection[int] | None
-#: Columns that `-o wide` adds: the heading, and the cell of a row.
-Extra = Mapping[str, Callable[[Any], str]]
-_NONE: Extra = {}
-
-
-def _columns(extra: Extra) -> list[Column]:
-    return [Column(name, moves=True) for name in extra]
-
-
-def _cells(extra: Extra, row: Any) -> list[str]:
-    return [cell(row) for cell in extra.values()]
 
 
 def node_state(node: NodeFields, now: int) -> str:
@@ -105,35 +90,8 @@ def _window_note(node: NodeFields, now: int) -> str:
     return node_state(node, now) + ("; takes only jobs that end before then" if node["schedulable"] else "")
 
 
-def draw_nodes(
-    console: Console, shown: Sequence[NodeFields], now: int, only: Only = None, extra: Extra = _NONE
-) -> None:
-    columns = [Column(name) for name in ("node", "state", "chips", "free", "faulty")]
-    columns += [Column("board", moves=True), Column("pods")]
-    isolated = any(one["isolated"] for node in shown for one in node["chips"])
-    columns += [Column("isolated", moves=True)] if isolated else []
-    switches = any(node["switch"] for node in shown)
-    superpods = any(node["superpod"] is not None for node in shown)
-    columns += [Column("switch", moves=True)] if switches else []
-    columns += [Column("SuperPoD", moves=True)] if superpods else []
-    table = Table([*columns, *_columns(extra)])
-    for node in shown:
-        chips = node["chips"]
-        row = [
-            node["name"],
-            _current_state(node, now),
-            " ".join(map(chip_picture, chips)),
-            ", ".join(str(len(one["free"])) for one in chips),
-            ", ".join(chip_list(one["faulty"]) for one in chips if one["faulty"]),
-            ", ".join(_kind_of_chips(node, one["board"]) for one in chips) or "-",
-            str(node["pods"]),
-        ]
-        away = ", ".join(chip_list(one["isolated"]) for one in chips if one["isolated"])
-        row += [away] if isolated else []
-        row += [node["switch"] or "-"] if switches else []
-        row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
-        table.add(*row, *_cells(extra, node), note=_window_note(node, now))
-    table.print(console, only)
+def _chips_in(state: Literal["faulty", "isolated"]) -> Callable[[NodeFields, int], str]:
+    return lambda node, now: ", ".join(chip_list(one[state]) for one in node["chips"] if one[state])
 
 
 def _kind_of_chips(node: NodeFields, board: str | None) -> str:
@@ -142,34 +100,7 @@ def _kind_of_chips(node: NodeFields, board: str | None) -> str:
     return f"({mode})" if mode in ("soft", "dynamic") else board or "-"
 
 
-def draw_jobs(
-    console: Console, jobs: Sequence[JobFields], now: int, only: Only = None, extra: Extra = _NONE
-) -> None:
-    """With a column for the faults that affect jobs, and one for when they start, if there are any."""
-    fault_column = [Column("affected by")] if any(job["faults"] for job in jobs) else []
-    starts = [Column("starts in")] if any(job.get("expected_start") for job in jobs) else []
-    columns = [Column("job"), Column("queue", moves=True), Column("phase"), *fault_column]
-    note = "why pending, or affected by" if fault_column else "why it waits"
-    columns += [Column("pods"), Column("chips"), Column("age"), *starts, *_columns(extra)]
-    table = Table(columns, note=note)
-    for job in jobs:
-        faults = [counted(job["faults"], "fault") if job["faults"] else ""] if fault_column else []
-        table.add(
-            job_key(job),
-            job["queue"],
-            _state_text(job),
-            *(Text(text, "red") for text in faults),
-            f"{job['scheduled']}/{job['pods']}",
-            str(job["chips"]),
-            duration_text(now - job["created"]),
-            *([_starts_in(job, now)] if starts else []),
-            *_cells(extra, job),
-            note="; ".join(_notes(job, now)),
-        )
-    table.print(console, only)
-
-
-def _state_text(job: JobFields) -> Text:
+def _state_text(job: JobFields, _now: int) -> Text:
     """Its phase, except where the phase of the object tells less than what became of the job."""
     outcome = job["state"]
     if outcome in ("rejected", "suspended"):
@@ -185,6 +116,10 @@ def _starts_in(job: JobFields, now: int) -> str:
     return ExpectedStart(kind, start["earliest"], start["latest"], guess=start["estimated"]).short(now)
 
 
+def _fault_count(job: JobFields, _now: int) -> Text:
+    return Text(counted(job["faults"], "fault") if job["faults"] else "", "red")
+
+
 def _notes(job: JobFields, now: int) -> Iterator[str]:
     if job["reason"] is not None:
         yield job["reason"]["message"]
@@ -193,6 +128,14 @@ def _notes(job: JobFields, now: int) -> Iterator[str]:
         yield job_fault_text(fault, now)
     if len(job["faults"]) > _SHOWN_FAULTS:
         yield f"and {counted(len(job['faults']) - _SHOWN_FAULTS, 'more fault')}"
+
+
+def _requested(pod: PodFields, _now: int) -> str:
+    return pod["part"]["message"] if "part" in pod else str(pod["requested_chips"])
+
+
+def _boards_of(node: NodeFields, _now: int) -> str:
+    return ", ".join(_kind_of_chips(node, one["board"]) for one in node["chips"]) or "-"
 
 
 def decision_text(job: JobFields) -> Iterator[str]:
@@ -210,25 +153,8 @@ def job_key(job: Mapping[str, Any]) -> str:
     return f"{job['namespace']}/{job['name']}"
 
 
-def draw_reservations(
-    console: Console, shown: Sequence[ReservationFields], now: int, only: Only = None
-) -> None:
-    """And below it, what is the matter with nodes of a reservation, and who still runs on them."""
-    columns = ("reservation", "for", "from", "to", "state")
-    table = Table([Column(name, moves=name == "state") for name in columns], note="nodes")
-    for one in shown:
-        holder = f"queue {one['queue']}" if one["queue"] else f"namespace {one['namespace']}"
-        table.add(
-            one["name"],
-            holder,
-            time_text(one["start"]),
-            time_text(one["end"]),
-            _reserved(one, now),
-            note=f"{counted(one['nodes'], 'node')}: {name_list(one['nodes'])}",
-        )
-    table.print(console, only)
-    if only is not None:
-        return
+def _print_remarks(console: Console, shown: Sequence[ReservationFields], now: int) -> None:
+    """What is the matter with nodes of a reservation, and who still runs on them."""
     for one in shown:
         for trouble in one["problems"][:_SHOWN_FAULTS]:
             print_line(console, Text(one_line(f"{one['name']}: {trouble['message']}")))
@@ -240,89 +166,10 @@ def draw_reservations(
             print_line(console, Text(one_line(f"{one['name']}: jobs of others {still}: {jobs}")))
 
 
-def draw_isolations(console: Console, shown: Sequence[IsolationFields], now: int, only: Only = None) -> None:
-    columns = ("isolation", "target", "state", "by")
-    table = Table([Column(name, moves=name == "state") for name in columns], note="reason")
-    for one in shown:
-        state = "isolated"
-        if one["start"] is not None:
-            state = f"drain {'since' if one['start'] <= now else 'at'} {time_text(one['start'])}"
-        target = " ".join((one["target"], *one["chips"]))
-        table.add(one["name"], target, state, one["created_by"] or "-", note=one["reason"])
-    table.print(console, only)
-
-
 def _reserved(one: ReservationFields, now: int) -> str:
     if one["start"] <= now:
         return f"{duration_text(one['end'] - now)} left"
     return f"begins in {duration_text(one['start'] - now)}"
-
-
-def draw_queues(
-    console: Console, queues: Iterable[QueueFields], _now: int = 0, only: Only = None, extra: Extra = _NONE
-) -> None:
-    table = Table(
-        [
-            *(Column(name) for name in ("queue", "state", "weight")),
-            *(Column(name, wraps=True) for name in ("used", "share", "limit")),
-            *(Column(name) for name in ("jobs", "pending")),
-            *_columns(extra),
-        ]
-    )
-    for queue in queues:
-        table.add(
-            queue["name"],
-            queue["state"],
-            str(queue["weight"]),
-            used_text(queue),
-            amounts_text(queue["fair_share"]),
-            limit_text(queue),
-            str(queue["jobs"]),
-            str(queue["pending"]),
-            *_cells(extra, queue),
-        )
-    table.print(console, only)
-
-
-_HYPER_NODE_STYLES = {"partial": "yellow", "invalid": "red"}
-
-
-def draw_hyper_nodes(
-    console: Console, hyper_nodes: Iterable[HyperNodeFields], _now: int = 0, only: Only = None
-) -> None:
-    names = ("hypernode", "tier", "tier name", "parent", "nodes", "state")
-    table = Table([Column(name) for name in names], note="problem")
-    for one in hyper_nodes:
-        table.add(
-            one["name"],
-            str(one["tier"]),
-            one["tier_name"] or "-",
-            one["parent"] or "-",
-            str(one["nodes"]),
-            Text(one["state"], _HYPER_NODE_STYLES.get(one["state"], "")),
-            note="; ".join(problem["message"] for problem in one["problems"]),
-        )
-    table.print(console, only)
-
-
-def draw_pods(
-    console: Console, pods: Iterable[PodFields], now: int, only: Only = None, extra: Extra = _NONE
-) -> None:
-    moving = ("requests", "chips", "rank")
-    names = ("pod", "phase", "node", *moving, "age")
-    table = Table([*(Column(name, moves=name in moving) for name in names), *_columns(extra)])
-    for pod in pods:
-        table.add(
-            f"{pod['namespace']}/{pod['name']}",
-            phase_text(pod["phase"]),
-            pod["node"] or "-",
-            pod["part"]["message"] if "part" in pod else str(pod["requested_chips"]),
-            chip_list(pod["chips"]),
-            "-" if pod["rank"] is None else str(pod["rank"]),
-            duration_text(now - pod["created"]),
-            *_cells(extra, pod),
-        )
-    table.print(console, only)
 
 
 def share_text(share: ShareFields) -> str:
@@ -334,17 +181,10 @@ def share_text(share: ShareFields) -> str:
 _SHOWN_SHARES = 3
 
 
-def draw_chips(console: Console, chips: Iterable[ChipFields], _now: int = 0, only: Only = None) -> None:
-    columns = [Column("node"), Column("chip"), Column("state"), Column("network"), Column("pod", moves=True)]
-    table = Table([*columns, Column("faults", moves=True)], note="note")
-    for chip in chips:
-        network = "ok" if chip["network_healthy"] else "unhealthy"
-        shares = chip.get("shares", ())
-        pods = ", ".join(share_text(one) for one in shares[:_SHOWN_SHARES]) or chip["pod"] or ""
-        pods += f" and {len(shares) - _SHOWN_SHARES} more" if len(shares) > _SHOWN_SHARES else ""
-        row = (chip["node"], chip["chip"], chip["state"], network, pods, chip["faults"] or "")
-        table.add(*row, note="; ".join(filter(None, (chip.get("use"), chip["note"]))))
-    table.print(console, only)
+def _pods_of_chip(chip: ChipFields, _now: int) -> str:
+    shares = chip.get("shares", ())
+    pods = ", ".join(share_text(one) for one in shares[:_SHOWN_SHARES]) or chip["pod"] or ""
+    return pods + (f" and {len(shares) - _SHOWN_SHARES} more" if len(shares) > _SHOWN_SHARES else "")
 
 
 def phase_text(phase: str) -> Text:
@@ -373,6 +213,129 @@ def amounts_text(amounts: Mapping[str, int | float]) -> str:
         parts.append(f"{amount_text(name, amount)}{short}")
     return ", ".join(parts) or "-"
 
+
+def _isolation_state(one: IsolationFields, now: int) -> str:
+    start = one["start"]
+    return "isolated" if start is None else f"drain {'since' if start <= now else 'at'} {time_text(start)}"
+
+
+def _age(row: Mapping[str, Any], now: int) -> str:
+    return duration_text(now - row["created"])
+
+
+# -- the tables ----------------------------------------------------------------------------------
+
+#: With a column for the faults that affect jobs, and one for when they start, if there are any.
+JOBS = KindTable(
+    (
+        Column("job", lambda job, now: job_key(job)),
+        Column("queue", "queue", moves=True),
+        Column("phase", _state_text),
+        Column("affected by", _fault_count, optional=True),
+        Column("pods", lambda job, now: f"{job['scheduled']}/{job['pods']}"),
+        Column("chips", "chips"),
+        Column("age", _age),
+        Column("starts in", _starts_in, optional=True),
+        Column("kind", "kind", moves=True, wide=True),
+        Column("user", "user", moves=True, wide=True),
+        Column("priority", "priority", moves=True, wide=True),
+        Column("nodes", lambda job, now: name_list(job["nodes"]) or "-", moves=True, wide=True),
+    ),
+    lambda jobs: "why pending, or affected by" if any(job["faults"] for job in jobs) else "why it waits",
+    lambda job, now: "; ".join(_notes(job, now)),
+)
+NODES = KindTable(
+    (
+        Column("node", "name"),
+        Column("state", _current_state),
+        Column("chips", lambda node, now: " ".join(map(chip_picture, node["chips"]))),
+        Column("free", lambda node, now: ", ".join(str(len(one["free"])) for one in node["chips"])),
+        Column("faulty", _chips_in("faulty")),
+        Column("board", _boards_of, moves=True),
+        Column("pods", "pods"),
+        Column("isolated", _chips_in("isolated"), moves=True, optional=True),
+        Column("switch", "switch", moves=True, optional=True),
+        Column("SuperPoD", "superpod", moves=True, optional=True),
+        Column("address", "address", moves=True, wide=True),
+        Column("rack", "rack", moves=True, wide=True),
+    ),
+    notes=_window_note,
+)
+QUEUES = KindTable(
+    (
+        Column("queue", "name"),
+        Column("state", "state"),
+        Column("weight", "weight"),
+        Column("used", lambda queue, now: used_text(queue), wraps=True),
+        Column("share", lambda queue, now: amounts_text(queue["fair_share"]), wraps=True),
+        Column("limit", lambda queue, now: limit_text(queue), wraps=True),
+        Column("jobs", "jobs"),
+        Column("pending", "pending"),
+        Column("guarantee", lambda queue, now: amounts_text(queue["guarantee"]), moves=True, wide=True),
+        Column(
+            "reclaimable", lambda queue, now: "yes" if queue["reclaimable"] else "no", moves=True, wide=True
+        ),
+    )
+)
+PODS = KindTable(
+    (
+        Column("pod", lambda pod, now: job_key(pod)),
+        Column("phase", lambda pod, now: phase_text(pod["phase"])),
+        Column("node", "node"),
+        Column("requests", _requested, moves=True),
+        Column("chips", lambda pod, now: chip_list(pod["chips"]), moves=True),
+        Column("rank", "rank", moves=True),
+        Column("age", _age),
+        Column("job", "job", moves=True, wide=True),
+        Column("exit code", "exit_code", moves=True, wide=True),
+    )
+)
+CHIPS = KindTable(
+    (
+        Column("node", "node"),
+        Column("chip", "chip"),
+        Column("state", "state"),
+        Column("network", lambda chip, now: "ok" if chip["network_healthy"] else "unhealthy"),
+        Column("pod", _pods_of_chip, moves=True),
+        Column("faults", lambda chip, now: chip["faults"] or "", moves=True),
+    ),
+    lambda chips: "note",
+    lambda chip, now: "; ".join(filter(None, (chip.get("use"), chip["note"]))),
+)
+RESERVATIONS = KindTable(
+    (
+        Column("reservation", "name"),
+        Column("for", lambda one, now: holder_text(one)),
+        Column("from", lambda one, now: time_text(one["start"])),
+        Column("to", lambda one, now: time_text(one["end"])),
+        Column("state", _reserved, moves=True),
+    ),
+    lambda reservations: "nodes",
+    lambda one, now: f"{counted(one['nodes'], 'node')}: {name_list(one['nodes'])}",
+    _print_remarks,
+)
+ISOLATIONS = KindTable(
+    (
+        Column("isolation", "name"),
+        Column("target", lambda one, now: " ".join((one["target"], *one["chips"]))),
+        Column("state", _isolation_state, moves=True),
+        Column("by", "created_by"),
+    ),
+    lambda isolations: "reason",
+    lambda one, now: one["reason"],
+)
+HYPER_NODES = KindTable(
+    (
+        Column("hypernode", "name"),
+        Column("tier", "tier"),
+        Column("tier name", "tier_name"),
+        Column("parent", "parent"),
+        Column("nodes", "nodes"),
+        Column("state", lambda one, now: Text(one["state"], _HYPER_NODE_STYLES.get(one["state"], ""))),
+    ),
+    lambda hyper_nodes: "problem",
+    lambda one, now: "; ".join(problem["message"] for problem in one["problems"]),
+)
 
 # -- what was submitted --------------------------------------------------------------------------
 
@@ -432,7 +395,7 @@ def draw_top(console: Console, document: TopDocument, height: int | None = None)
 
     def draw_rest() -> None:
         console.print()
-        draw_queues(console, document["queues"][:queues])
+        QUEUES.draw(console, document["queues"][:queues])
         _draw_hidden(console, len(document["queues"]) - queues, "more queue")
         _draw_waiting(console, document["pending_jobs"], status["now"], jobs)
         for line in alarms:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.console import Console
 from rich.text import Text
 
-from ringwise.cli.printers.cluster import Only
 from ringwise.cli.printers.lines import print_line
-from ringwise.cli.printers.tables import Column, Table
+from ringwise.cli.printers.tables import Column, KindTable, Table
 from ringwise.durations import duration_text, seconds_text
 from ringwise.grammar import counted
 from ringwise.views.documents.maintenance import (
     DefragPlanDocument,
-    ListedMovePlanFields,
     MovePlanDocument,
     MovePlanFields,
     PlannedMoveFields,
@@ -41,16 +37,18 @@ def print_move_plans(console: Console, document: DefragPlanDocument, *, tried: b
         print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
 
 
-def draw_listed_plans(
-    console: Console, shown: Sequence[ListedMovePlanFields], now: int, only: Only = None
-) -> None:
-    columns = ("plan", "job", "moved", "approval", "state", "age")
-    table = Table([Column(name, moves=name == "state") for name in columns], note="message")
-    for one in shown:
-        moved = f"{counted(one['moved'], 'job')}, {counted(one['chips'], 'chip')}"
-        age = duration_text(now - one["created"])
-        table.add(one["name"], one["job"], moved, one["approval"], one["state"], age, note=one["message"])
-    table.print(console, only)
+MOVE_PLANS = KindTable(
+    (
+        Column("plan", "name"),
+        Column("job", "job"),
+        Column("moved", lambda one, now: f"{counted(one['moved'], 'job')}, {counted(one['chips'], 'chip')}"),
+        Column("approval", "approval"),
+        Column("state", "state", moves=True),
+        Column("age", lambda one, now: duration_text(now - one["created"])),
+    ),
+    lambda plans: "message",
+    lambda one, now: one["message"],
+)
 
 
 def print_listed_plan(console: Console, one: MovePlanDocument) -> None:
@@ -69,22 +67,21 @@ def _print_plan(console: Console, plan: MovePlanFields, *, follows: bool) -> Non
     then = "then " if follows else ""
     title = f"{then}moving {moved} ({counted(plan.moved_chips, 'chip')}) starts {name}"
     print_line(console, Text(f"{title} ({counted(plan.chips, 'chip')}) now"))
-    table = Table([Column("job"), Column("chips"), Column("cost"), Column("move", wraps=True)])
-    for move in plan.moves:
-        where = ", ".join(map(_where, move.pods[:_SHOWN])) + (" ..." if len(move.pods) > _SHOWN else "")
-        table.add(f"{move.namespace}/{move.name}", str(move.chips), _cost(move), where)
-    table.print(console)
+    columns = (
+        Column("job", lambda move: f"{move.namespace}/{move.name}"),
+        Column("chips", "chips"),
+        Column("cost", lambda move: seconds_text(move.cost_chip_seconds)),
+        Column("move", _moves, wraps=True),
+    )
+    Table.of(columns, plan.moves).print(console)
     nodes = list(dict.fromkeys(pod.node for pod in plan.reservation))
     shown = ", ".join(nodes[:_SHOWN]) + (f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else "")
-    print_line(console, Text(f"{name} gets {shown}; {_total(plan)}"))
+    cost = seconds_text(plan.cost_chip_seconds)
+    print_line(console, Text(f"{name} gets {shown}; the moves cost {cost} of one chip"))
 
 
-def _cost(move: PlannedMoveFields) -> str:
-    return seconds_text(move.cost_chip_seconds)
-
-
-def _total(plan: MovePlanFields) -> str:
-    return f"the moves cost {seconds_text(plan.cost_chip_seconds)} of one chip"
+def _moves(move: PlannedMoveFields) -> str:
+    return ", ".join(map(_where, move.pods[:_SHOWN])) + (" ..." if len(move.pods) > _SHOWN else "")
 
 
 def _where(pod: PlannedPodFields) -> str:

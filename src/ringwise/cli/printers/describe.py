@@ -11,11 +11,11 @@ from rich.markup import escape
 
 from ringwise.cli.printers.chips import chip_list, chip_picture
 from ringwise.cli.printers.cluster import (
+    HYPER_NODES,
+    JOBS,
+    PODS,
     amounts_text,
     decision_text,
-    draw_hyper_nodes,
-    draw_jobs,
-    draw_pods,
     job_fault_text,
     limit_text,
     node_state,
@@ -144,7 +144,7 @@ def print_queue(console: Console, queue: QueueDocument) -> None:
     )
     if queue["job_details"]:
         console.print()
-        draw_jobs(console, queue["job_details"], queue["now"])
+        JOBS.draw(console, queue["job_details"], queue["now"])
 
 
 def _reserved_text(queue: QueueDocument) -> str | None:
@@ -203,10 +203,10 @@ def print_hyper_node(console: Console, one: HyperNodeDocument) -> None:
         print_line(console, f"  {escape(problem['message'])}", style="yellow")
     if one["below"]:
         console.print()
-        draw_hyper_nodes(console, one["below"])
+        HYPER_NODES.draw(console, one["below"])
     if one["job_details"]:
         console.print()
-        draw_jobs(console, one["job_details"], one["now"])
+        JOBS.draw(console, one["job_details"], one["now"])
     partly = [job for job in one["job_details"] if job["pods_inside"] < job["scheduled"]]
     for job in partly:
         counts = (
@@ -285,4 +285,4 @@ def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:
 def _pods(console: Console, pods: Sequence[PodFields], now: int) -> None:
     if pods:
         console.print()
-        draw_pods(console, pods, now)
+        PODS.draw(console, pods, now)

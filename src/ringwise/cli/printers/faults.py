@@ -9,7 +9,7 @@ from ringwise.cli.printers.lines import print_line
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import duration_text
 from ringwise.views.documents.cluster import FaultFields
-from ringwise.views.documents.maintenance import FaultChangeDocument, FaultsDocument
+from ringwise.views.documents.maintenance import FaultChangeDocument, FaultsDocument, ListedFaultFields
 
 _SHOWN_JOBS = 5
 
@@ -29,27 +29,21 @@ def print_faults(console: Console, document: FaultsDocument) -> None:
     if not rows:
         print_line(console, Text("there are no faults"))
         return
-    names = ("node", "kind", "chip", "level or status", "code", "for")
-    table = Table([Column(name) for name in names], note="jobs")
-    for row in rows:
-        age = "" if row["since"] is None else duration_text(document.now - row["since"])
-        more = (
-            f" and {len(row['affected_jobs']) - _SHOWN_JOBS} more"
-            if len(row["affected_jobs"]) > _SHOWN_JOBS
-            else ""
-        )
-        table.add(
-            row["node"],
-            row["kind"],
-            row["chip"] or "",
-            row["level"],
-            row["code"] or "",
-            age,
-            note=f"affects {', '.join(row['affected_jobs'][:_SHOWN_JOBS])}{more}"
-            if row["affected_jobs"]
-            else "",
-        )
-    table.print(console)
+    columns = (
+        Column("node", "node"),
+        Column("kind", "kind"),
+        Column("chip", lambda row: row["chip"] or ""),
+        Column("level or status", "level"),
+        Column("code", lambda row: row["code"] or ""),
+        Column("for", lambda row: "" if row["since"] is None else duration_text(document.now - row["since"])),
+    )
+    Table.of(columns, rows, note="jobs", notes=_affected).print(console)
+
+
+def _affected(row: ListedFaultFields) -> str:
+    jobs = row["affected_jobs"]
+    more = f" and {len(jobs) - _SHOWN_JOBS} more" if len(jobs) > _SHOWN_JOBS else ""
+    return f"affects {', '.join(jobs[:_SHOWN_JOBS])}{more}" if jobs else ""
 
 
 def _place(row: FaultFields) -> str:

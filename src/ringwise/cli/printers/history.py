@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 from rich.console import Console
 from rich.markup import escape
@@ -71,18 +72,15 @@ def print_runs(console: Console, history: HistoryDocument) -> None:
     if not history.runs:
         console.print("it has not run yet")
         return
-    table = Table([Column(name) for name in ("start", "end", "elapsed", "state", "nodes")], note="reason")
-    for run in history.runs:
-        end = nanoseconds(history.until) if run.end is None else run.end
-        table.add(
-            time_text(run.start),
-            "-" if run.end is None else time_text(end),
-            duration_text(end - run.start),
-            run.state,
-            name_list(run.nodes),
-            note=run.reason,
-        )
-    table.print(console)
+    until = nanoseconds(history.until)
+    columns = (
+        Column("start", lambda run: time_text(run.start)),
+        Column("end", lambda run: "-" if run.end is None else time_text(run.end)),
+        Column("elapsed", lambda run: duration_text((until if run.end is None else run.end) - run.start)),
+        Column("state", "state"),
+        Column("nodes", lambda run: name_list(run.nodes)),
+    )
+    Table.of(columns, history.runs, note="reason", notes=attrgetter("reason")).print(console)
 
 
 def history_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str, str] = _STYLES) -> Table:
@@ -102,15 +100,11 @@ def entry_text(entry: Entry) -> str:
     took, kind = entry.duration_seconds, entry.kind
     if took is None or kind not in _SPENT or (kind == PLACED and took < 1):
         return entry.message
-    return f"{entry.message} ({_SPENT[kind]} {_seconds_text(took)})"
-
-
-def _seconds_text(seconds: float) -> str:
-    return seconds_text(seconds)
+    return f"{entry.message} ({_SPENT[kind]} {seconds_text(took)})"
 
 
 def _summary(history: HistoryDocument) -> str:
-    words = [f"pending for {_seconds_text(history.pending_seconds)}"]
+    words = [f"pending for {seconds_text(history.pending_seconds)}"]
     if history.faults:
         words.append(counted(history.faults, "fault"))
         words.append(f"{counted(history.moved_pods, 'pod')} moved")

@@ -2,84 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
 from ringwise.cli.printers.cluster import (
-    amounts_text,
-    draw_chips,
-    draw_hyper_nodes,
-    draw_isolations,
-    draw_jobs,
-    draw_nodes,
-    draw_pods,
-    draw_queues,
-    draw_reservations,
+    CHIPS,
+    HYPER_NODES,
+    ISOLATIONS,
+    JOBS,
+    NODES,
+    PODS,
+    QUEUES,
+    RESERVATIONS,
 )
-from ringwise.cli.printers.defragment import draw_listed_plans, print_listed_plan
+from ringwise.cli.printers.defragment import MOVE_PLANS, print_listed_plan
 from ringwise.cli.printers.describe import print_hyper_node, print_job, print_node, print_pod, print_queue
-from ringwise.cli.printers.limits import draw_usage_limits
-from ringwise.cli.printers.name_lists import name_list
+from ringwise.cli.printers.limits import USAGE_LIMITS
+from ringwise.cli.printers.tables import KindTable
 from ringwise.grammar import counted
 from ringwise.messages.expected_start import TOO_MUCH_AHEAD
-from ringwise.records import dataclass
 from ringwise.views.kinds import ShownKind
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """`draw` gets the rows of a list and, if its document has one, the time of it."""
-
-    draw: Callable[..., None]
+class Drawing(NamedTuple):
+    table: KindTable
     describe: Callable[[Console, Any], None] | None = None
-    #: More columns, for `-o wide`: a fifth argument of `draw`.
-    wide: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
 
 
 DRAWINGS = {
-    "job": Drawing(
-        draw_jobs,
-        print_job,
-        {
-            "kind": lambda row: row["kind"],
-            "user": lambda row: row["user"] or "-",
-            "priority": lambda row: str(row["priority"]),
-            "nodes": lambda row: name_list(row["nodes"]) or "-",
-        },
-    ),
-    "node": Drawing(
-        draw_nodes,
-        print_node,
-        {
-            "address": lambda row: row["address"] or "-",
-            "rack": lambda row: "-" if row["rack"] is None else str(row["rack"]),
-        },
-    ),
-    "queue": Drawing(
-        draw_queues,
-        print_queue,
-        {
-            "guarantee": lambda row: amounts_text(row["guarantee"]),
-            "reclaimable": lambda row: "yes" if row["reclaimable"] else "no",
-        },
-    ),
-    "pod": Drawing(
-        draw_pods,
-        print_pod,
-        {
-            "job": lambda row: row["job"] or "-",
-            "exit code": lambda row: "-" if row["exit_code"] is None else str(row["exit_code"]),
-        },
-    ),
-    "chip": Drawing(draw_chips),
-    "reservation": Drawing(draw_reservations),
-    "isolation": Drawing(draw_isolations),
-    "moveplan": Drawing(draw_listed_plans, print_listed_plan),
-    "usagelimit": Drawing(draw_usage_limits),
-    "hypernode": Drawing(draw_hyper_nodes, print_hyper_node),
+    "job": Drawing(JOBS, print_job),
+    "node": Drawing(NODES, print_node),
+    "queue": Drawing(QUEUES, print_queue),
+    "pod": Drawing(PODS, print_pod),
+    "chip": Drawing(CHIPS),
+    "reservation": Drawing(RESERVATIONS),
+    "isolation": Drawing(ISOLATIONS),
+    "moveplan": Drawing(MOVE_PLANS, print_listed_plan),
+    "usagelimit": Drawing(USAGE_LIMITS),
+    "hypernode": Drawing(HYPER_NODES, print_hyper_node),
 }
 
 
@@ -97,8 +59,7 @@ def print_list(
     if not rows and (none or kind.name != "chip"):
         console.print(none or f"there are no {kind.plural}")
     else:
-        drawing = DRAWINGS[kind.name]
-        drawing.draw(console, rows, document.get("now", 0), only, *filter(None, [wide and drawing.wide]))
+        DRAWINGS[kind.name].table.draw(console, rows, document.get("now", 0), only, wide=wide)
     if old := sum("reason_from_last_attempt" in row for row in rows):
         console.print(
             f"too many to try all: the reasons of {counted(old, kind.word)} are of the last attempt"

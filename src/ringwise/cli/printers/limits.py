@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.console import Console
 
-from ringwise.cli.printers.cluster import Only, amounts_text
+from ringwise.cli.printers.cluster import amounts_text
 from ringwise.cli.printers.lines import print_lines
-from ringwise.cli.printers.tables import Column, Table
+from ringwise.cli.printers.tables import Column, KindTable, Table
 from ringwise.durations import seconds_text, time_text
 from ringwise.grammar import amount_text
 from ringwise.views.documents.limits import (
@@ -34,48 +32,39 @@ def print_limits(console: Console, document: LimitsDocument) -> None:
     if document.max_run_times:
         if document.limits:
             console.print()
-        table = Table(
-            [
-                Column("limit"),
-                Column("subject"),
-                Column("max run time"),
-                Column("on timeout"),
-                Column("next end"),
-            ]
+        run_times = (
+            Column("limit", "name"),
+            Column("subject", lambda one: _subject(one.user, one.namespace, one.queue)),
+            Column("max run time", lambda one: seconds_text(one.max_run_time_seconds)),
+            Column("on timeout", "on_timeout"),
+            Column("next end", lambda one: "" if one.next_end is None else time_text(one.next_end)),
         )
-        for one in document.max_run_times:
-            end = one.next_end
-            table.add(
-                one.name,
-                _subject(one.user, one.namespace, one.queue),
-                seconds_text(one.max_run_time_seconds),
-                one.on_timeout,
-                "" if end is None else time_text(end),
-            )
-        table.print(console)
+        Table.of(run_times, document.max_run_times).print(console)
     if document.problems:
         console.print()
     for problem in document.problems:
         print_lines(console, f"problem: {problem}")
 
 
-def draw_usage_limits(
-    console: Console, shown: Sequence[UsageLimitFields], _now: int = 0, only: Only = None
-) -> None:
-    names = ("limit", "subject", "hard", "borrowing limit", "max run time")
-    table = Table([Column(name) for name in names])
-    for one in shown:
-        seconds = one["max_run_time_seconds"]
-        time = "-" if seconds is None else f"{seconds_text(seconds)}, {one['on_timeout']}"
-        subject = _subject(one["user"], one["namespace"], one["queue"])
-        amounts = (amounts_text(one["hard"]), amounts_text(one["borrowing_limit"]))
-        table.add(one["name"], subject, *amounts, time)
-    table.print(console, only)
-
-
 def _subject(user: str | None, namespace: str | None, queue: str | None) -> str:
     parts = (("user", user), ("namespace", namespace), ("queue", queue))
     return ", ".join(f"{kind} {name}" for kind, name in parts if name)
+
+
+def _max_run_time(one: UsageLimitFields, _now: int) -> str:
+    seconds = one["max_run_time_seconds"]
+    return "-" if seconds is None else f"{seconds_text(seconds)}, {one['on_timeout']}"
+
+
+USAGE_LIMITS = KindTable(
+    (
+        Column("limit", "name"),
+        Column("subject", lambda one, now: _subject(one["user"], one["namespace"], one["queue"])),
+        Column("hard", lambda one, now: amounts_text(one["hard"])),
+        Column("borrowing limit", lambda one, now: amounts_text(one["borrowing_limit"])),
+        Column("max run time", _max_run_time),
+    )
+)
 
 
 def _use(use: LimitUseFields) -> tuple[str, str]:

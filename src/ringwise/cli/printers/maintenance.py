@@ -9,7 +9,7 @@ from ringwise.cli.printers.lines import print_line
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import duration_text, seconds_text
 from ringwise.grammar import counted
-from ringwise.views.documents.maintenance import DrainedJobFields, DrainPlanDocument, MovedPodFields
+from ringwise.views.documents.maintenance import DrainedJobFields, DrainPlanDocument
 
 #: Pods of a job that are listed.
 _SHOWN = 8
@@ -26,12 +26,15 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
     print_line(console, Text(f"{title}: {words if jobs else 'no job has pods there'}"))
     if not jobs:
         return
-    table = Table([Column("job"), Column("pods"), Column("result"), Column("move", wraps=True)], note="why")
-    for job in jobs:
-        pods = f"{len(job.pods)}" + (f" + {len(job.restarted)}" if job.restarted else "")
-        where = ", ".join(map(_where, job.pods[:_SHOWN])) + (" ..." if len(job.pods) > _SHOWN else "")
-        table.add(f"{job.namespace}/{job.name}", pods, _what(job), where, note=_why(job))
-    table.print(console)
+    columns = (
+        Column("job", lambda job: f"{job.namespace}/{job.name}"),
+        Column(
+            "pods", lambda job: f"{len(job.pods)}" + (f" + {len(job.restarted)}" if job.restarted else "")
+        ),
+        Column("result", _what),
+        Column("move", _moves, wraps=True),
+    )
+    Table.of(columns, jobs, note="why", notes=_why).print(console)
     for sentence in plan.omitted:
         print_line(console, Text(f"not checked: {sentence}", "yellow"))
     print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
@@ -53,5 +56,6 @@ def _why(job: DrainedJobFields) -> str:
     return job.reason or ""
 
 
-def _where(pod: MovedPodFields) -> str:
-    return f"{pod.source} -> {pod.to or 'no node'}"
+def _moves(job: DrainedJobFields) -> str:
+    moves = ", ".join(f"{pod.source} -> {pod.to or 'no node'}" for pod in job.pods[:_SHOWN])
+    return moves + (" ..." if len(job.pods) > _SHOWN else "")

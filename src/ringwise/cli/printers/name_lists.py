@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ringwise.topology.natural import natural_key
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.reservations import ReservationFields
 
 #: Names and ranges of one list that are shown.
 _PARTS = 4
@@ -29,6 +33,12 @@ def name_list(names: Sequence[str]) -> str:
     more = len(names) - sum(map(len, shown))
     text = ", ".join(part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in shown)
     return f"{text} and {more} more" if more else text
+
+
+def holder_text(reservation: ReservationFields) -> str:
+    """`queue research`: who can use the nodes of a reservation."""
+    queue = reservation["queue"]
+    return f"queue {queue}" if queue else f"namespace {reservation['namespace']}"
 
 
 def _follows(before: str, name: str) -> bool:

@@ -18,6 +18,7 @@ from ringwise.views.pictures import PLACE_PODS, first_and_last
 if TYPE_CHECKING:
     from ringwise.views.documents.cluster import NodeChipsFields
     from ringwise.views.documents.place import (
+        CandidateFields,
         PlacedJobFields,
         PlaceDocument,
         PlacedPictureFields,
@@ -138,13 +139,9 @@ def _print_candidates(console: Console, job: PlacedJobFields) -> None:
     for pod in job.pods:
         if pod.candidates is UNSET:
             continue
-        columns = [Column(f"candidates of {pod.name}"), Column("score", right=True)]
-        table = Table(columns, note="why not", indent=2)
-        for candidate in pod.candidates:
-            reason, score = candidate.reason, candidate.score
-            table.add(
-                candidate.node,
-                "-" if score is None else str(score),
-                note="" if reason is None else reason["message"],
-            )
-        table.print(console)
+        columns = [Column(f"candidates of {pod.name}", "node"), Column("score", "score", right=True)]
+        Table.of(columns, pod.candidates, note="why not", notes=_why_not, indent=2).print(console)
+
+
+def _why_not(candidate: CandidateFields) -> str:
+    return "" if candidate.reason is None else candidate.reason["message"]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ringwise.views.documents.accounting import (
         BoardTotalFields,
         IdleDocument,
+        IdleFields,
         ReportDocument,
         ReportRowFields,
     )
@@ -78,7 +79,7 @@ def _name(row: ReportRowFields, by: str) -> str:
     return row.board or "no node"
 
 
-def _user(row: ReportRowFields) -> str:
+def _user(row: ReportRowFields | IdleFields) -> str:
     if not row.user:
         return _NONE
     return row.user if row.verified else f"{row.user} (unverified)"
@@ -130,15 +131,15 @@ def draw_idle(console: Console, document: IdleDocument) -> None:
     """Jobs with idle chips; of the others their number, and why nothing is known of some."""
     idle = [row for row in document.jobs if row.idle_chips]
     if idle:
-        columns = [Column("job"), Column("user", moves=True), Column("queue", moves=True)]
-        columns += [Column(title, right=True) for title in ("chips", "idle", "use")]
-        table = Table(columns)
-        for row in idle:
-            who = row.user if row.verified or not row.user else f"{row.user} (unverified)"
-            use = _NONE if row.utilization_percent is None else f"{row.utilization_percent:.1f} %"
-            name = f"{row.namespace}/{row.name}"
-            table.add(name, who or _NONE, row.queue, str(row.chips), str(row.idle_chips), use)
-        table.print(console)
+        columns = (
+            Column("job", lambda row: f"{row.namespace}/{row.name}"),
+            Column("user", _user, moves=True),
+            Column("queue", lambda row: row.queue, moves=True),
+            Column("chips", "chips", right=True),
+            Column("idle", "idle_chips", right=True),
+            Column("use", _use, right=True),
+        )
+        Table.of(columns, idle).print(console)
     below, measured = f"{document.threshold_percent:g} %", document.min_measured_seconds * 1_000_000_000
     held = counted(document.chips, "chip")
     print_lines(
@@ -151,3 +152,7 @@ def draw_idle(console: Console, document: IdleDocument) -> None:
             f"unknown: {unknown}; no driver reports how much they are used, or not for "
             f"{duration_text(measured)} yet",
         )
+
+
+def _use(row: IdleFields) -> str:
+    return _NONE if row.utilization_percent is None else f"{row.utilization_percent:.1f} %"

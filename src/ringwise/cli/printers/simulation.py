@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from rich.console import Console
 from rich.markup import escape
 
@@ -9,7 +12,7 @@ from ringwise.cli.printers.lines import print_line
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import seconds_text
 from ringwise.grammar import counted
-from ringwise.views.documents.simulation import RunFields, SimulationDocument
+from ringwise.views.documents.simulation import EstimateFields, RunFields, SimulationDocument
 
 
 def print_simulation(console: Console, document: SimulationDocument) -> None:
@@ -35,70 +38,65 @@ def print_simulation(console: Console, document: SimulationDocument) -> None:
 
 
 def _runs(console: Console, document: SimulationDocument) -> None:
-    table = _table("mean wait", "over bound", "p50", "p90", "p99", "in use")
-    for run in document.runs:
-        wait, over = run.pending_seconds, run.mean_over_bound
-        table.add(
-            run.name,
-            wait_text(wait.mean),
-            "-" if over is None else f"{over:.3f}",
-            wait_text(wait.p50),
-            wait_text(wait.p90),
-            wait_text(wait.p99),
-            f"{run.utilization:.1%}",
-        )
-    table.print(console)
+    waits: tuple[_Number, ...] = (
+        ("mean wait", lambda run: wait_text(run.pending_seconds.mean)),
+        ("over bound", lambda run: "-" if run.mean_over_bound is None else f"{run.mean_over_bound:.3f}"),
+        ("p50", lambda run: wait_text(run.pending_seconds.p50)),
+        ("p90", lambda run: wait_text(run.pending_seconds.p90)),
+        ("p99", lambda run: wait_text(run.pending_seconds.p99)),
+        ("in use", lambda run: f"{run.utilization:.1%}"),
+    )
+    _print_runs(console, document.runs, *waits)
     console.print()
-    table = _table("head blocked", "idle chip-hours", "restarts", "lost chip-hours")
-    for run in document.runs:
-        table.add(
-            run.name,
-            wait_text(run.head_blocked_hours * 3600),
-            f"{run.idle_chip_hours_while_blocked:,.0f}",
-            f"{run.restarts:,}",
-            f"{run.lost_chip_hours:,.0f}",
-        )
-    table.print(console)
+    _print_runs(
+        console,
+        document.runs,
+        ("head blocked", lambda run: wait_text(run.head_blocked_hours * 3600)),
+        ("idle chip-hours", lambda run: f"{run.idle_chip_hours_while_blocked:,.0f}"),
+        ("restarts", lambda run: f"{run.restarts:,}"),
+        ("lost chip-hours", lambda run: f"{run.lost_chip_hours:,.0f}"),
+    )
 
 
-def _table(*numbers: str) -> Table:
-    return Table([Column("run", wraps=True), *(Column(name, right=True) for name in numbers)], gap=2)
+#: A heading, and the cell of a run.
+_Number = tuple[str, Callable[[Any], str]]
+
+
+def _print_runs(console: Console, runs: Sequence[RunFields], *numbers: _Number) -> None:
+    columns = [Column("run", "name", wraps=True), *(Column(*number, right=True) for number in numbers)]
+    Table.of(columns, runs, gap=2).print(console)
 
 
 def _moves(console: Console, document: SimulationDocument) -> None:
     """Where jobs were moved in any run."""
     runs = [run for run in document.runs if run.kind != "bound"]
-    if not any(run.moves.plans for run in runs):
-        return
-    names = ("plans", "failed", "jobs moved", "chips", "restart chip-hours")
-    table = _table(*names)
-    for run in runs:
-        moves = run.moves
-        counts = (moves.plans, moves.failed_plans, moves.jobs, moves.chips)
-        table.add(run.name, *(f"{one:,}" for one in counts), f"{moves.cost_chip_hours:,.0f}")
-    console.print()
-    table.print(console)
+    if any(run.moves.plans for run in runs):
+        console.print()
+        _print_runs(
+            console,
+            runs,
+            ("plans", lambda run: f"{run.moves.plans:,}"),
+            ("failed", lambda run: f"{run.moves.failed_plans:,}"),
+            ("jobs moved", lambda run: f"{run.moves.jobs:,}"),
+            ("chips", lambda run: f"{run.moves.chips:,}"),
+            ("restart chip-hours", lambda run: f"{run.moves.cost_chip_hours:,.0f}"),
+        )
 
 
 def _estimates(console: Console, document: SimulationDocument) -> None:
     """Where jobs waited that were asked about."""
-    runs = [(run.name, figures) for run in document.runs if (figures := run.estimates) is not None]
-    if not runs:
-        return
-    names = ("estimates", "ranges", "median error", "p90", "inside")
-    table = _table(*names)
-    for name, figures in runs:
-        inside = figures.within_range_ratio
-        table.add(
-            name,
-            f"{figures.jobs:,}",
-            f"{figures.ranges:,}",
-            wait_text(figures.median_error_seconds),
-            wait_text(figures.p90_error_seconds),
-            "-" if inside is None else f"{inside:.0%}",
+    runs = [run for run in document.runs if run.estimates is not None]
+    if runs:
+        console.print()
+        _print_runs(
+            console,
+            runs,
+            ("estimates", lambda run: f"{run.estimates.jobs:,}"),
+            ("ranges", lambda run: f"{run.estimates.ranges:,}"),
+            ("median error", lambda run: wait_text(run.estimates.median_error_seconds)),
+            ("p90", lambda run: wait_text(run.estimates.p90_error_seconds)),
+            ("inside", lambda run: inside_text(run.estimates)),
         )
-    console.print()
-    table.print(console)
 
 
 def _sizes(console: Console, document: SimulationDocument) -> None:
@@ -136,3 +134,8 @@ def _why(document: SimulationDocument, run: RunFields) -> str:
 
 def wait_text(seconds: float | None) -> str:
     return "-" if seconds is None else seconds_text(seconds)
+
+
+def inside_text(figures: EstimateFields | None) -> str:
+    inside = None if figures is None else figures.within_range_ratio
+    return "-" if inside is None else f"{inside:.0%}"

@@ -8,8 +8,9 @@ terminal every cell does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import field
+from typing import Any, Self
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -36,14 +37,26 @@ _BELOW = 4
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its heading, and what may happen to it where there is little width."""
+    """One column: its heading, its cells, and what may happen to it where there is little width."""
 
     name: str
+    #: The field of a row (`-` if it is empty), or what makes the cell of the row.
+    cell: str | Callable[..., Cell] = ""
     right: bool = False
     #: Its cells may break their lines at blanks.
     wraps: bool = False
     #: It may be listed below the row.
     moves: bool = False
+    #: It is left out if all its cells are empty.
+    optional: bool = False
+    #: Only `-o wide` has it.
+    wide: bool = False
+
+    def of(self, row: Any, *context: Any) -> Cell:
+        if callable(self.cell):
+            return self.cell(row, *context)
+        value = row[self.cell] if isinstance(row, dict) else getattr(row, self.cell)
+        return "-" if value is None or value == "" else str(value)
 
 
 @dataclass(slots=True)
@@ -91,6 +104,28 @@ class Table:
     gap: int = 3
     headings: bool = True
     rows: list[_Row] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Column],
+        rows: Sequence[Any],
+        *context: Any,
+        note: str = "",
+        notes: Callable[..., Cell] = lambda *row: "",
+        **layout: Any,
+    ) -> Self:
+        """The table of these rows. Cells and sentences are made of a row and the context."""
+        cells = [[column.of(row, *context) for row in rows] for column in columns]
+        shown = [
+            number
+            for number, column in enumerate(columns)
+            if not column.optional or any(str(cell) not in ("", "-") for cell in cells[number])
+        ]
+        table = cls([columns[number] for number in shown], note, **layout)
+        for at, row in enumerate(rows):
+            table.add(*(cells[number][at] for number in shown), note=notes(row, *context))
+        return table
 
     def add(self, *cells: Cell, note: Cell = "") -> None:
         """A row; plain strings are not markup. Cells that are missing are empty."""
@@ -274,6 +309,33 @@ class Table:
                     yield from wrapped(Text.assemble(f"  {column.name} ", cell), width)
             if row.note:
                 yield from wrapped(Text.assemble("  ", row.note), width)
+
+
+@dataclass(frozen=True, slots=True)
+class KindTable:
+    """How the objects of a kind are drawn, wherever they are listed. Cells are made of a row and the time."""
+
+    columns: Sequence[Column]
+    #: The heading of the sentences at the end of rows.
+    note: Callable[[Sequence[Any]], str] = lambda rows: ""
+    notes: Callable[[Any, int], str] = lambda row, now: ""
+    #: What follows the table.
+    remarks: Callable[[Console, Sequence[Any], int], None] = lambda console, rows, now: None
+
+    def draw(
+        self,
+        console: Console,
+        rows: Sequence[Any],
+        now: int = 0,
+        only: Collection[int] | None = None,
+        *,
+        wide: bool = False,
+    ) -> None:
+        """`only`: numbers of the rows that are drawn, without headings, as they stand in the whole table."""
+        columns = [column for column in self.columns if wide or not column.wide]
+        Table.of(columns, rows, now, note=self.note(rows), notes=self.notes).print(console, only)
+        if only is None:
+            self.remarks(console, rows, now)
 
 
 class _Lines:

@@ -215,7 +215,8 @@ class TopScreen:
         self._first = max(self._first, self._selected - room + 1)
         while True:
             shown = rows[self._first : self._first + room]
-            lines = _drawn(partial(_table, kind.name, shown, answer.get("now", 0)), width, colors)
+            draw = partial(DRAWINGS[kind.name].table.draw, rows=shown, now=answer.get("now", 0))
+            lines = _drawn(draw, width, colors)
             begin, end = _place_of(lines, [kind.key(row) for row in shown], self._selected - self._first)
             if end <= room or self._first == self._selected:
                 break
@@ -223,10 +224,6 @@ class TopScreen:
         for line in lines[begin:end]:
             line.stylize("reverse")
         return [*top, *lines]
-
-
-def _table(kind: str, rows: Sequence[Any], now: int, console: Console) -> None:
-    DRAWINGS[kind].draw(console, rows, now)
 
 
 def _place_of(lines: Sequence[Text], keys: Sequence[str], selected: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ringwise.cli.output import WIDE
 from ringwise.cli.printers.lines import print_line, wrapped
-from ringwise.cli.printers.name_lists import name_list
+from ringwise.cli.printers.name_lists import holder_text, name_list
 from ringwise.cli.printers.racks import draw_racks
 from ringwise.cli.printers.symbols import (
     BUSY,
@@ -87,14 +87,13 @@ def print_isolations(console: Console, isolations: Iterable[IsolationFields], no
 def print_reservations(console: Console, reservations: Iterable[ReservationFields], now: int) -> None:
     """Nodes that are kept for queues and namespaces, one line each."""
     for one in reservations:
-        holder = f"queue {one['queue']}" if one["queue"] else f"namespace {one['namespace']}"
         start, end = time_text(one["start"]), time_text(one["end"])
         when = (
             f"until {end}"
             if one["start"] <= now
             else f"from {start} to {end} (until then only for jobs that end before)"
         )
-        line = f"reserved for {holder} {when}: {name_list(one['nodes'])} ({one['name']})"
+        line = f"reserved for {holder_text(one)} {when}: {name_list(one['nodes'])} ({one['name']})"
         print_line(console, Text(one_line(line)))
 
 

@@ -58,10 +58,12 @@ def _print(console: Console, checked: ConfigurationCheck) -> None:
     from ringwise.cli.printers.lines import print_lines
     from ringwise.cli.printers.tables import Column, Table
 
-    table = Table([Column("line", right=True), Column("setting"), Column("status")], note="effect")
-    for line in checked.lines:
-        table.add(str(line.line or ""), line.subject, line.result, note=line.effect)
-    table.print(console)
+    columns = (
+        Column("line", lambda line: str(line.line or ""), right=True),
+        Column("setting", lambda line: line.subject),
+        Column("status", "result"),
+    )
+    Table.of(columns, checked.lines, note="effect", notes=lambda line: line.effect).print(console)
     errors, warnings = checked.count("error"), checked.count("warning")
     if errors:
         reader = "controller" if checked.of_controller else "scheduler"

@@ -89,35 +89,27 @@ def _print(console: Console, document: HardwareCheckDocument) -> None:
     for name, value in facts.items():
         console.print(f"{name + ':':<18}{value}", soft_wrap=True, markup=False, highlight=False)
     console.print()
-    table = Table(
-        [
-            Column("chip"),
-            Column("model"),
-            Column("faults", wraps=True),
-            Column("network"),
-            Column("memory"),
-            Column("AI cores"),
-            Column("sharing"),
-        ]
+    columns = (
+        Column("chip", "id"),
+        Column("model", lambda chip: chip.name),
+        Column("faults", _faults, wraps=True),
+        Column("network", "network"),
+        Column("memory", _memory),
+        Column("AI cores", lambda chip: str(chip.ai_cores or "unknown")),
+        Column("sharing", lambda chip: {True: "enabled", False: "disabled", None: "unknown"}[chip.sharing]),
     )
-    for chip in document.chips:
-        table.add(*_cells(chip))
-    table.print(console)
+    Table.of(columns, document.chips).print(console)
     console.print()
     for problem in document.problems or ["no problem found"]:
         console.print(problem, soft_wrap=True, markup=False, highlight=False)
 
 
-def _cells(chip: CheckedChipFields) -> tuple[str, ...]:
+def _faults(chip: CheckedChipFields) -> str:
     faults = ", ".join(f"{code} ({level})" for code, level in chip.faults.items())
+    return faults or ("none" if chip.answers else "unknown")
+
+
+def _memory(chip: CheckedChipFields) -> str:
     used = chip.memory_used_megabytes
     total = f"{chip.memory_megabytes} MB" if chip.memory_megabytes else "unknown"
-    return (
-        str(chip.id),
-        chip.name,
-        faults or ("none" if chip.answers else "unknown"),
-        chip.network,
-        total if used is None else f"{used:.0f} of {total}",
-        str(chip.ai_cores or "unknown"),
-        {True: "enabled", False: "disabled", None: "unknown"}[chip.sharing],
-    )
+    return total if used is None else f"{used:.0f} of {total}"
