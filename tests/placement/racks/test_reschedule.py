@@ -67,7 +67,7 @@ def again(
 ) -> tuple[RackBlock, ...] | Reason:
     shape = RackShape(len(previous[0].slots), t, len(previous))
     request = RackRequest(shape, (), soft=soft, ub_memory=ub, minimum=minimum, classes=classes)
-    fault = RackFault(set(running.split()), set(faulty.split()), level, OUTLOOK, Release(seconds))
+    fault = RackFault(set(running.split()), set(faulty.split()), Release(seconds), level, OUTLOOK)
     return reschedule(
         previous, free_of(free), request, fault, SIZE, lambda left, asked: select(left, asked, SIZE)
     )
@@ -164,7 +164,7 @@ def test_nothing_is_waited_for_while_pods_run_P7(running: str) -> None:
 def test_a_node_whose_pod_terminates_too_long_is_not_waited_for_P7() -> None:
     request = RackRequest(RackShape(2, 1, 1), ())
     for given_up, waits in ((set[NodeId](), True), ({"0/0/b"}, False)):
-        fault = RackFault(set(), set(), Level.POD, "", Release(0, given_up))
+        fault = RackFault(set(), set(), Release(0, given_up))
         answer = reschedule(
             blocks_of("0/0/a 0/0/b"),
             free_of("0/0/a 0/0/x"),

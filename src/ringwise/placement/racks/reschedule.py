@@ -33,7 +33,7 @@ from ringwise.placement.racks.pool import in_order
 from ringwise.placement.racks.previous import PreviousRackBlock, PreviousSlot
 from ringwise.placement.racks.reasons import RUNNING_PODS_HOLD_GROUP, WAIT_FOR_RACK, WAIT_FOR_SUPERPOD
 from ringwise.placement.racks.selection import check_sizes
-from ringwise.placement.superpods.reschedule import Release, must_wait
+from ringwise.placement.superpods.reschedule import BlockFault, must_wait
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
@@ -45,17 +45,12 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
-class RackFault:
-    """What is known when lost pods are placed again."""
+class RackFault(BlockFault):
+    """The same with how far the fault may move pods."""
 
-    #: Nodes on which pods of the job stay.
-    running: Set[NodeId]
-    #: Nodes that broke the job; used again only where nothing else fits (F3).
-    faulty: Set[NodeId]
-    level: Level
+    level: Level = Level.POD
     #: What time alone will change, in words.
     outlook: str = ""
-    release: Release = field(default_factory=Release)
 
 
 #: Places for open blocks: the rule for training jobs or the one for inference services.

@@ -14,7 +14,6 @@ The four functions of the documents are here, by their names:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ringwise.durations import duration_text, time_text
 from ringwise.framework.extension_points import (
@@ -36,7 +35,7 @@ from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.placement.reasons import NODE_LABEL_MISSING
-from ringwise.plugins.topology910.backups import Near, plan_backups
+from ringwise.plugins.topology910.backups import plan_backups
 from ringwise.plugins.topology910.parts import check_parts, requests_parts
 from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, NODE_SUB_HEALTHY, TOO_FEW_FREE_CHIPS
 from ringwise.plugins.topology910.switches import SwitchPlanner
@@ -49,17 +48,11 @@ from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
 from ringwise.topology.policy import SOFT_SHARE_POLICY
 from ringwise.wellknown import SCHEDULE_POLICY, SUB_HEALTH_REACTIONS, SUB_HEALTHY_STRATEGY
 
-if TYPE_CHECKING:
-    from ringwise.plugins.topology910.racks import RackPlanner
-    from ringwise.plugins.topology910.superpods import SuperPodPlanner
-
 
 class Topology910:
     def open(self, session: Session) -> None:
         self._session = session
         self._switches = SwitchPlanner(session)
-        self._superpods: SuperPodPlanner | None = None
-        self._racks: RackPlanner | None = None
         #: Policies of one-pod jobs without labels that matter: thousands are alike.
         self._plain: dict[tuple[int, int], ChipPolicy] = {}
         self._withheld: bool | None = None
@@ -151,37 +144,23 @@ class Topology910:
         policy = job.policy
         if policy is None:
             return None
-        if job.backups and pods and all(pod.uid in job.backups for pod in pods):
-            near: Near | None = None
-            if policy.rack is not None:
-                near = self._rack_planner().near(policy.rack)
-            elif policy.block_nodes is not None:
-                near = self._superpod_planner().near()
-            if near is not None:
-                return plan_backups(self._session, job, pods, near)
+        # Few clusters have SuperPoDs or racks; their planners are imported for the first job that needs them.
+        stands_by = bool(job.backups and pods) and all(pod.uid in job.backups for pod in pods)
         if policy.rack is not None:
-            return self._rack_planner().plan(job, policy, policy.rack, pods)
+            from ringwise.plugins.topology910.racks import RackPlanner, near_in_rack
+
+            if stands_by:
+                return plan_backups(self._session, job, pods, near_in_rack(self._session, policy.rack))
+            return RackPlanner(self._session, job, policy, policy.rack, pods).plan()
         if policy.block_nodes is not None:
-            return self._superpod_planner().plan(job, policy, pods)
+            from ringwise.plugins.topology910.superpods import SuperPodPlanner, near_in_superpod
+
+            if stands_by:
+                return plan_backups(self._session, job, pods, near_in_superpod(self._session))
+            return SuperPodPlanner(self._session, job, policy, pods).plan()
         if policy.switch_class is not None:
             return self._switches.plan(job, policy, pods)
         return None
-
-    # Few clusters have SuperPoDs or racks; their planners are imported for the first job that needs them.
-
-    def _superpod_planner(self) -> SuperPodPlanner:
-        if self._superpods is None:
-            from ringwise.plugins.topology910.superpods import SuperPodPlanner
-
-            self._superpods = SuperPodPlanner(self._session)
-        return self._superpods
-
-    def _rack_planner(self) -> RackPlanner:
-        if self._racks is None:
-            from ringwise.plugins.topology910.racks import RackPlanner
-
-            self._racks = RackPlanner(self._session)
-        return self._racks
 
     def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
         """Admit a job once the cluster has as many free chips as it needs at once."""

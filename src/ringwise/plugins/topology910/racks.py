@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
@@ -15,19 +15,12 @@ from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, Ra
 from ringwise.placement.racks.previous import PlacedPod, PreviousSlot, previous_blocks
 from ringwise.placement.racks.reschedule import RackFault, reschedule
 from ringwise.placement.racks.selection import check_sizes, fullest_nodes, select
-from ringwise.placement.superpods.reschedule import Release
 from ringwise.plugins.topology910.backups import Near
-from ringwise.plugins.topology910.candidates import candidates
-from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.plugins.topology910.superpods import (
-    avoiding,
-    dense_ranks,
+    BlockPlanner,
     faulty_nodes,
-    fewest_pods,
     level_of,
-    member_places,
     naming_nodes,
-    release_of,
     running_nodes,
 )
 from ringwise.reasons import Reason
@@ -46,77 +39,53 @@ from ringwise.wellknown import (
 _NAMED_NODES = 4
 
 
-class RackPlanner:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+class RackPlanner(BlockPlanner[tuple[RackBlock, ...]]):
+    """Jobs on boards with racks (R1 to R3)."""
 
-    def plan(self, job: Job, policy: ChipPolicy, rack: RackPolicy, pods: Sequence[Pod]) -> JobPlan | Reason:
-        waiting = [pod for pod in pods if pod.cls.chips]
-        if not waiting:
-            return JobPlan({})
-        session = self._session
-        ranks = dense_ranks(job)
-        waiting.sort(key=lambda pod: ranks[pod.uid])
-        racks = session.topology.racks(session.state, session.settings.super_pod_size)
-        usable = _Candidates(session, job, waiting, ranks, racks, rack.shape.pods)
-        request = RackRequest(
+    def __init__(
+        self, session: Session, job: Job, policy: ChipPolicy, rack: RackPolicy, pods: Sequence[Pod]
+    ) -> None:
+        super().__init__(session, job, policy, pods)
+        self._rack = rack
+        self._racks = session.topology.racks(session.state, self.super_pod_size)
+        usable, masks = self.usable, self.usable.masks
+        #: Nodes that can take a waiting pod of the job, by rack.
+        self._free: FreeRacks = {
+            superpod: {number: [node for node in nodes if node in masks] for number, nodes in of.items()}
+            for superpod, of in self._racks.nodes_of.items()
+        }
+        of_rank = {
+            **dict.fromkeys(range(rack.shape.pods), 0),
+            **{self.ranks[pod.uid]: usable.class_of[pod.uid] for pod in self.waiting},
+        }
+        self._request = RackRequest(
             rack.shape,
             tuple(range(rack.shape.blocks)),
             soft=policy.soft and rack.service is None,
             ub_memory=rack.ub_memory and rack.service is None,
-            minimum=fewest_pods(session, job, waiting),
-            classes=usable.classes,
+            minimum=self.least,
+            classes=PodClasses(of_rank, masks, usable.spend) if len(usable.names) > 1 else None,
             system=rack.system,
         )
-        # The places of running pods, and of lost ones as far as they are remembered (R2).
-        placed = [_placed(*place, racks) for place in member_places(job, ranks, session.state)]
-        if not placed and len(waiting) < rack.shape.pods:
-            return PODS_MISSING(pods=len(waiting), all=job.chip_pod_count)
 
-        def answer_without(avoided: Set[NodeId]) -> tuple[RackBlock, ...] | Reason:
-            free = usable.free
-            if avoided:
-                free = {
-                    superpod: {
-                        number: [one for one in nodes if one not in avoided] for number, nodes in of.items()
-                    }
-                    for superpod, of in usable.free.items()
+    def answer(self, avoided: Set[NodeId]) -> tuple[RackBlock, ...] | Reason:
+        free = self._free
+        if avoided:
+            free = {
+                superpod: {
+                    number: [one for one in nodes if one not in avoided] for number, nodes in of.items()
                 }
-            if placed:
-                return self._again(job, policy, rack, request, free, placed)
-            problem = check_sizes(free, session.settings.super_pod_size)
-            return self._select(job, policy, rack, free, request) if problem is None else problem
+                for superpod, of in free.items()
+            }
+        if self.places:
+            return self._again(free)
+        problem = check_sizes(free, self.super_pod_size)
+        return self._select(free, self._request) if problem is None else problem
 
-        blocks = avoiding(session, job, answer_without, again=bool(placed))
-        if isinstance(blocks, Reason):
-            return _hinting(blocks, usable.outside)
-        return self._as_plan(job, rack, blocks, waiting)
-
-    def near(self, policy: RackPolicy) -> Near:
-        """R3: the rack of a node; also other racks of its SuperPoD where a logical rack is one pod."""
-        session = self._session
-        racks = session.topology.racks(session.state, session.settings.super_pod_size)
-        anywhere = policy.shape.nodes_per_group == 1 and not policy.ub_memory
-
-        def of(node: NodeId) -> tuple[str, Sequence[NodeId]]:
-            if node not in racks.rack_of:
-                return "its rack", ()
-            superpod, rack = racks.rack_of[node]
-            members = racks.nodes_of[superpod]
-            if not anywhere:
-                return f"rack {rack} of SuperPoD {superpod}", members[rack]
-            others = (one for other, nodes in members.items() if other != rack for one in nodes)
-            return f"SuperPoD {superpod}", (*members[rack], *others)
-
-        return of
-
-    def _select(
-        self, job: Job, policy: ChipPolicy, rack: RackPolicy, free: FreeRacks, request: RackRequest
-    ) -> tuple[RackBlock, ...] | Reason:
+    def _select(self, free: FreeRacks, request: RackRequest) -> tuple[RackBlock, ...] | Reason:
         """Places for open blocks: by the rule for services, or by the one for all others."""
-        size = self._session.settings.super_pod_size
-        if not policy.multi_pod:
-            fleet = self._session.state.fleets[policy.resource]
+        if not self.policy.multi_pod:
+            fleet = self.session.state.fleets[self.policy.resource]
             idle: dict[NodeId, int] = {
                 node: fleet.free_mask[int(node)].bit_count()
                 for racks in free.values()
@@ -124,127 +93,91 @@ class RackPlanner:
                 for node in nodes
             }
             free = fullest_nodes(free, idle)
-        if rack.service is not None:
-            return select_for_service(free, request, size, self._service_racks(job, rack.service))
-        return select(free, request, size)
+        service = self._rack.service
+        if service is not None:
+            return select_for_service(free, request, self.super_pod_size, self._service_racks(service))
+        return select(free, request, self.super_pod_size)
 
-    def _service_racks(self, job: Job, service: str) -> set[tuple[SuperPodId, int]]:
+    def _service_racks(self, service: str) -> set[tuple[SuperPodId, int]]:
         """Racks in which other jobs of the same inference service have pods."""
-        session = self._session
-        rack_of = session.topology.racks(session.state, session.settings.super_pod_size).rack_of
+        session, rack_of = self.session, self._racks.rack_of
         nodes = {
             session.state.pods[uid].node
             for other in session.jobs.values()
-            if other is not job and other.labels.get(INFER_SERVICE_ID) == service
+            if other is not self.job and other.labels.get(INFER_SERVICE_ID) == service
             for uid, pod in other.pods.items()
             if pod.cls.chips
         }
         return {rack_of[node] for node in nodes if node in rack_of}
 
-    # -- after a fault ---------------------------------------------------------------------------
-
-    def _again(
-        self,
-        job: Job,
-        policy: ChipPolicy,
-        rack: RackPolicy,
-        request: RackRequest,
-        free: FreeRacks,
-        placed: Sequence[PlacedPod],
-    ) -> tuple[RackBlock, ...] | Reason:
-        session = self._session
-        state = session.state
-        level, outlook = level_of(session, job)
+    def _again(self, free: FreeRacks) -> tuple[RackBlock, ...] | Reason:
+        """After a fault (R3)."""
+        session, job, state = self.session, self.job, self.session.state
+        placed = [_placed(*place, self._racks) for place in self.places]
         running = running_nodes(state, job)
-        fault = RackFault(
-            running=running,
-            faulty=faulty_nodes(session, job),
-            level=level,
-            outlook=outlook,
-            release=Release() if running else release_of(session, job),
-        )
-        answer = reschedule(
-            previous_blocks(placed, rack.shape),
-            free,
-            request,
-            fault,
-            session.settings.super_pod_size,
-            lambda left, request: self._select(job, policy, rack, left, request),
-        )
+        level, outlook = level_of(session, job)
+        fault = RackFault(running, faulty_nodes(session, job), self.release(running), level, outlook)
+        old = previous_blocks(placed, self._rack.shape)
+        answer = reschedule(old, free, self._request, fault, self.super_pod_size, self._select)
         return naming_nodes(answer, state) if isinstance(answer, Reason) else answer
 
-    # -- the plan ----------------------------------------------------------------------------------
+    def explain(self, reason: Reason) -> Reason:
+        problems = self._racks.node_problems
+        return _hinting(reason, [problems[node] for node in self.usable.masks if node in problems])
 
-    def _as_plan(
-        self, job: Job, rack: RackPolicy, blocks: Iterable[RackBlock], waiting: Sequence[Pod]
-    ) -> JobPlan:
+    def as_plan(self, answer: tuple[RackBlock, ...]) -> JobPlan:
         """Every waiting pod gets the slot of its rank, or a free one where another pod of the job sits."""
-        shape, ranks = rack.shape, dense_ranks(job)
-        ordered = sorted(blocks, key=lambda block: block.logical)
-        running = running_nodes(self._session.state, job)
+        shape, ranks, state = self._rack.shape, self.ranks, self.session.state
+        ordered = sorted(answer, key=lambda block: block.logical)
+        running = running_nodes(state, self.job)
         free_slots = {
             rank: slot
             for block in ordered
             for rank, slot in zip(shape.ranks_of(block.logical), block.slots, strict=True)
             if slot.node not in running
         }
-        plan = JobPlan({}, lines=tuple(_line(block) for block in ordered))
+        plan = JobPlan({}, lines=tuple(map(_line, ordered)))
         chosen: list[tuple[Pod, int, Slot]] = []
         displaced: list[Pod] = []
-        for pod in waiting:
+        for pod in self.waiting:
             slot = free_slots.pop(ranks[pod.uid], None)
             if slot is None:
                 displaced.append(pod)
             else:
                 chosen.append((pod, ranks[pod.uid], slot))
         # The slots that are left: first those whose own pod runs in another slot, no pod will ask for them.
-        state = self._session.state
         elsewhere = {rank for uid, rank in ranks.items() if state.pods[uid].node in running}
         fixed = {rank for rank in ranks.values() if rank not in elsewhere}
         spare = sorted((rank for rank in free_slots if rank not in fixed), key=lambda r: r not in elsewhere)
-        for pod, rank in zip(displaced, spare, strict=False):
-            chosen.append((pod, rank, free_slots[rank]))
+        chosen += [(pod, rank, free_slots[rank]) for pod, rank in zip(displaced, spare, strict=False)]
         for pod, rank, slot in chosen:
             plan.nodes[pod.uid] = int(slot.node)
             plan.annotations[pod.uid] = rack_annotations(shape, rank, slot)
         return plan
 
 
-class _Candidates:
-    """Nodes that can take a waiting pod of the job, by rack, and which pods each can take."""
+def near_in_rack(session: Session, policy: RackPolicy) -> Near:
+    """R3: the rack of a node; also other racks of its SuperPoD where a logical rack is one pod."""
+    racks = session.topology.racks(session.state, session.settings.super_pod_size)
+    anywhere = policy.shape.nodes_per_group == 1 and not policy.ub_memory
 
-    def __init__(
-        self,
-        session: Session,
-        job: Job,
-        waiting: Sequence[Pod],
-        ranks: Mapping[str, int],
-        racks: Racks,
-        pods: int,
-    ) -> None:
-        usable = candidates(session, job, waiting)
-        masks = usable.masks
-        of_rank = {
-            **dict.fromkeys(range(pods), 0),
-            **{ranks[pod.uid]: usable.class_of[pod.uid] for pod in waiting},
-        }
-        self.free: FreeRacks = {
-            superpod: {rack: [node for node in nodes if node in masks] for rack, nodes in members.items()}
-            for superpod, members in racks.nodes_of.items()
-        }
-        self.classes = PodClasses(of_rank, masks, usable.spend) if len(usable.names) > 1 else None
-        #: Why candidates are in no rack.
-        self.outside = [racks.node_problems[node] for node in masks if node in racks.node_problems]
+    def of(node: NodeId) -> tuple[str, Sequence[NodeId]]:
+        if node not in racks.rack_of:
+            return "its rack", ()
+        superpod, rack = racks.rack_of[node]
+        members = racks.nodes_of[superpod]
+        if not anywhere:
+            return f"rack {rack} of SuperPoD {superpod}", members[rack]
+        others = (one for other, nodes in members.items() if other != rack for one in nodes)
+        return f"SuperPoD {superpod}", (*members[rack], *others)
+
+    return of
 
 
 def _placed(rank: int, node: int, annotations: Mapping[str, str], racks: Racks) -> PlacedPod:
-    superpod, rack = racks.rack_of.get(node, (whole_number(annotations.get(SUPER_POD_ID, "")), None))
-    return PlacedPod(
-        rank,
-        PreviousSlot(node, superpod, rack),
-        annotations.get(SUPER_POD_RANK),
-        annotations.get(LOGICAL_RACK),
-    )
+    superpod, number = racks.rack_of.get(node, (whole_number(annotations.get(SUPER_POD_ID, "")), None))
+    slot = PreviousSlot(node, superpod, number)
+    return PlacedPod(rank, slot, annotations.get(SUPER_POD_RANK), annotations.get(LOGICAL_RACK))
 
 
 def _line(block: RackBlock) -> str:

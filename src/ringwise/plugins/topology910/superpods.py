@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from ringwise.durations import SECOND
 from ringwise.framework.evictions.recently_faulty_chips import cooling_nodes, may_use_all
@@ -16,7 +17,6 @@ from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import Session
 from ringwise.grammar import counted, listed
-from ringwise.placement.matching import PodClasses
 from ringwise.placement.racks.levels import Level
 from ringwise.placement.reasons import BLOCK_CANNOT_REFILL, WAIT_FOR_OLD_NODES
 from ringwise.placement.superpods.blocks import Block, BlockPlan, blocks_by_rank
@@ -33,7 +33,7 @@ from ringwise.placement.superpods.reschedule import (
     reschedule,
 )
 from ringwise.plugins.topology910.backups import Near
-from ringwise.plugins.topology910.candidates import Candidates, candidates
+from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
@@ -47,116 +47,182 @@ from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
 _NAMED = 4
 
 
-class SuperPodPlanner:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+Answer = TypeVar("Answer")
 
-    def plan(self, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> JobPlan | Reason:
-        pending = [pod for pod in pods if pod.cls.chips]
-        if not pending:
+
+class BlockPlanner(ABC, Generic[Answer]):
+    """Plans the pods of one job with blocks: what SuperPoDs (P1 to P8) and racks (R1 to R3) share."""
+
+    def __init__(self, session: Session, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> None:
+        self.session = session
+        self.job = job
+        self.policy = policy
+        self.ranks = dense_ranks(job)
+        self.waiting = sorted((pod for pod in pods if pod.cls.chips), key=lambda pod: self.ranks[pod.uid])
+        self.usable = candidates(session, job, self.waiting)
+        #: Fewest of the waiting pods that must get a node now; None: all (P8).
+        self.least = fewest_pods(session, job, self.waiting)
+        #: The places of running pods, and of lost ones as far as they are remembered (P7, R2).
+        self.places = member_places(job, self.ranks, session.state)
+        self.super_pod_size = session.settings.super_pod_size
+
+    def plan(self) -> JobPlan | Reason:
+        if not self.waiting:
             return JobPlan({})
-        ranks = dense_ranks(job)
-        pending.sort(key=lambda pod: ranks[pod.uid])
-        session = self._session
-        superpods = session.topology.superpods(session.state, session.settings.super_pod_size)
-        usable = candidates(session, job, pending)
-        free = _by_superpod(usable, superpods)
-        nodes = [node for members in free.values() for node in members]
-        classes = usable.classes({ranks[pod.uid]: pod for pod in pending}, nodes)
-        least = fewest_pods(session, job, pending)
-        # The blocks of running pods, and of lost ones as far as their previous nodes are known.
-        placed = [_place(*place) for place in member_places(job, ranks, session.state)]
-        if not placed and len(pending) < (policy.blocks or 0) * (policy.block_nodes or 0):
-            return PODS_MISSING(pods=len(pending), all=job.chip_pod_count)
+        if not self.places and len(self.waiting) < (self.policy.blocks or 0) * (self.policy.block_nodes or 0):
+            return PODS_MISSING(pods=len(self.waiting), all=self.job.chip_pod_count)
+        answer = self._avoiding_broken()
+        return self.explain(answer) if isinstance(answer, Reason) else self.as_plan(answer)
 
-        def answer_without(avoided: Set[NodeId]) -> BlockPlan | MovedBlocks | Reason:
-            left: Mapping[SuperPodId, list[NodeId]] = free
-            if avoided:
-                left = {
-                    superpod: [node for node in members if node not in avoided]
-                    for superpod, members in free.items()
-                }
-            if placed:
-                return self._again(job, policy, left, placed, classes, least)
-            return self._fresh(policy, left, classes, least)
+    @abstractmethod
+    def answer(self, avoided: Set[NodeId]) -> Answer | Reason:
+        """Places for the pods, without these nodes."""
 
-        answer: BlockPlan | MovedBlocks | Reason = avoiding(session, job, answer_without, again=bool(placed))
-        if isinstance(answer, Reason):
-            _, outlook = level_of(session, job)
-            if outlook and answer.code == BLOCK_CANNOT_REFILL.code:
-                answer = answer.with_hints([outlook])
-            if classes is not None:
-                least = len(pending) if least is None else max(1, least)
-                answer = usable.explain(answer, nodes, least, "of SuperPoDs")
-            return _hinting(answer, superpods)
-        return _as_plan(answer, pending, ranks, session)
+    @abstractmethod
+    def explain(self, reason: Reason) -> Reason:
+        """The reason with what else is known about it."""
 
-    def near(self) -> Near:
-        """P7: the SuperPoD of a node."""
-        session = self._session
-        superpods = session.topology.superpods(session.state, session.settings.super_pod_size)
+    @abstractmethod
+    def as_plan(self, answer: Answer) -> JobPlan: ...
 
-        def of(node: NodeId) -> tuple[str, Sequence[NodeId]]:
-            superpod = superpods.superpod_of.get(node)
-            nodes = () if superpod is None else superpods.nodes_of[superpod]
-            return f"SuperPoD {superpod}", nodes
+    def _avoiding_broken(self) -> Answer | Reason:
+        """F3: the answer without nodes that broke the job. Those that broke it again are used last.
 
-        return of
+        The rules after a fault have their own order for the others: the job's own SuperPoDs and racks come
+        first, then the same with such nodes.
+        """
+        session, job = self.session, self.job
+        broke_again = cooling_nodes(session, job, broke_again=True)
+        stages: list[set[int]] = [broke_again]
+        if not self.places:
+            stages.insert(0, cooling_nodes(session, job))
+        if broke_again and may_use_all(job):
+            stages.append(set())
+        first: Reason | None = None
+        for number, avoided in enumerate(stages):
+            if avoided in stages[:number]:
+                continue
+            result = self.answer(avoided)
+            if not isinstance(result, Reason):
+                return result
+            first = first or result
+        assert isinstance(first, Reason)
+        omitted = sorted((session.state.names[node] for node in broke_again), key=natural_key)
+        if not omitted or may_use_all(job):
+            return first
+        return first.with_hints([f"nodes that broke it again are left out: {listed(omitted, _NAMED)}"])
 
-    # -- first time --------------------------------------------------------------------
+    def release(self, running: Set[NodeId]) -> Release:
+        """P7: how far the healthy old nodes are released. Where pods still run, nothing is waited for."""
+        return Release() if running else release_of(self.session, self.job)
 
-    def _fresh(
-        self,
-        policy: ChipPolicy,
-        free: Mapping[SuperPodId, list[NodeId]],
-        classes: PodClasses | None,
-        least: int | None,
-    ) -> BlockPlan | Reason:
+
+class SuperPodPlanner(BlockPlanner[BlockPlan | MovedBlocks]):
+    """SuperPoD jobs (P1 to P8)."""
+
+    def __init__(self, session: Session, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> None:
+        super().__init__(session, job, policy, pods)
+        self._superpods = session.topology.superpods(session.state, self.super_pod_size)
+        #: Candidate nodes by SuperPoD, in the order in which they are taken.
+        self._free = {
+            superpod: [node for node in nodes if node in self.usable.masks]
+            for superpod, nodes in self._superpods.nodes_of.items()
+        }
+        self._nodes = [node for members in self._free.values() for node in members]
+        self._classes = self.usable.classes({self.ranks[pod.uid]: pod for pod in self.waiting}, self._nodes)
+
+    def answer(self, avoided: Set[NodeId]) -> BlockPlan | MovedBlocks | Reason:
+        free: Mapping[SuperPodId, list[NodeId]] = self._free
+        if avoided:
+            free = {
+                superpod: [node for node in members if node not in avoided]
+                for superpod, members in free.items()
+            }
+        return self._again(free) if self.places else self._fresh(free)
+
+    def _fresh(self, free: Mapping[SuperPodId, list[NodeId]]) -> BlockPlan | Reason:
+        policy = self.policy
         if not policy.multi_pod:
-            fleet = self._session.state.fleets[policy.resource]
+            fleet = self.session.state.fleets[policy.resource]
             idle = {
                 superpod: [(node, fleet.free_mask[int(node)].bit_count()) for node in nodes]
                 for superpod, nodes in free.items()
             }
             return plan_one_pod(idle, self._settings)
-        block_nodes, blocks = policy.block_nodes or 1, policy.blocks or 1
-        pods = _block_pods(classes, {block: (block * block_nodes, block_nodes) for block in range(blocks)})
-        return pack(dict(free), _request(policy, pods, least), self._settings)
+        size, blocks = policy.block_nodes or 1, policy.blocks or 1
+        return pack(
+            dict(free), self._request({one: (one * size, size) for one in range(blocks)}), self._settings
+        )
+
+    def _again(self, free: Mapping[SuperPodId, list[NodeId]]) -> MovedBlocks | Reason:
+        """After a fault (P7)."""
+        session, job, state = self.session, self.job, self.session.state
+        placed = [
+            BlockMember(rank, node, notes.get(SUPER_POD_RANK), notes.get(SUPER_POD_ID))
+            for rank, node, notes in self.places
+        ]
+        size = self.policy.block_nodes or 1
+        old = previous_blocks(placed, nodes_per_block=size, pod_count=block_pod_count(job))
+        if isinstance(old, Reason):
+            return old
+        running, first = running_nodes(state, job), first_ranks(old)
+        request = self._request({one.logical: (first[one.logical], len(one.nodes)) for one in old})
+        fault = BlockFault(running, faulty_nodes(session, job), self.release(running))
+        answer = reschedule(old, free, request, fault, self._settings)
+        return naming_nodes(answer, state) if isinstance(answer, Reason) else answer
 
     @property
     def _settings(self) -> SuperPodSettings:
-        settings = self._session.settings
-        packing = Packing(settings.superpod_packing)
-        return SuperPodSettings(settings.super_pod_size, settings.reserve_nodes, packing)
+        settings = self.session.settings
+        return SuperPodSettings(
+            self.super_pod_size, settings.reserve_nodes, Packing(settings.superpod_packing)
+        )
 
-    # -- after a fault (P7) -------------------------------------------------------------------
+    def _request(self, blocks: Mapping[int, tuple[int, int]]) -> BlockRequest:
+        """For these blocks, given by first rank and size. Pods that run need no node."""
+        policy, classes, pods = self.policy, self._classes, None
+        if classes is not None:
+            of_block = {
+                logical: [classes.of_rank.get(rank, 0) for rank in range(first, first + size)]
+                for logical, (first, size) in blocks.items()
+            }
+            pods = BlockPods(of_block, classes.of_node, classes.spend)
+        chips = policy.board.chips_per_node
+        return BlockRequest(policy.block_nodes or 1, policy.blocks or 1, policy.soft, chips, pods, self.least)
 
-    def _again(
-        self,
-        job: Job,
-        policy: ChipPolicy,
-        free: Mapping[SuperPodId, list[NodeId]],
-        placed: list[BlockMember],
-        classes: PodClasses | None,
-        least: int | None,
-    ) -> MovedBlocks | Reason:
-        session = self._session
-        state = session.state
-        old = previous_blocks(placed, nodes_per_block=policy.block_nodes or 1, pod_count=block_pod_count(job))
-        if isinstance(old, Reason):
-            return old
-        running, faulty = running_nodes(state, job), faulty_nodes(session, job)
-        first = first_ranks(old)
-        pods = _block_pods(classes, {one.logical: (first[one.logical], len(one.nodes)) for one in old})
-        fault = BlockFault(running, faulty, Release() if running else release_of(session, job))
-        answer = reschedule(old, free, _request(policy, pods, least), fault, self._settings)
-        return naming_nodes(answer, state) if isinstance(answer, Reason) else answer
+    def explain(self, reason: Reason) -> Reason:
+        _, outlook = level_of(self.session, self.job)
+        if outlook and reason.code == BLOCK_CANNOT_REFILL.code:
+            reason = reason.with_hints([outlook])
+        if self._classes is not None:
+            least = len(self.waiting) if self.least is None else max(1, self.least)
+            reason = self.usable.explain(reason, self._nodes, least, "of SuperPoDs")
+        return _hinting(reason, self._superpods)
+
+    def as_plan(self, answer: BlockPlan | MovedBlocks) -> JobPlan:
+        slots = blocks_by_rank(answer.blocks, answer.first_ranks if isinstance(answer, MovedBlocks) else None)
+        plan = JobPlan({}, lines=tuple(map(_line, sorted(answer.blocks, key=lambda block: block.logical))))
+        placements = self.session.state.pods
+        for pod in self.waiting:
+            rank = self.ranks[pod.uid]
+            if rank not in slots or placements[pod.uid].node >= 0:
+                continue
+            block, place = slots[rank]
+            plan.nodes[pod.uid] = int(block.nodes[place])
+            plan.annotations[pod.uid] = block_annotations(block)
+        return plan
 
 
-def _request(policy: ChipPolicy, pods: BlockPods | None, least: int | None) -> BlockRequest:
-    return BlockRequest(
-        policy.block_nodes or 1, policy.blocks or 1, policy.soft, policy.board.chips_per_node, pods, least
-    )
+def near_in_superpod(session: Session) -> Near:
+    """P7: the SuperPoD of a node."""
+    superpods = session.topology.superpods(session.state, session.settings.super_pod_size)
+
+    def of(node: NodeId) -> tuple[str, Sequence[NodeId]]:
+        superpod = superpods.superpod_of.get(node)
+        nodes = () if superpod is None else superpods.nodes_of[superpod]
+        return f"SuperPoD {superpod}", nodes
+
+    return of
 
 
 def naming_nodes(reason: Reason, state: ClusterState) -> Reason:
@@ -168,38 +234,6 @@ def naming_nodes(reason: Reason, state: ClusterState) -> Reason:
     more = len(names) - _NAMED
     shown = [*names[:_NAMED], *([f"{more} more"] if more > 0 else ())]
     return replace(reason, details={**reason.details, "nodes": shown})
-
-
-Answer = TypeVar("Answer")
-
-
-def avoiding(
-    session: Session, job: Job, answer: Callable[[Set[NodeId]], Answer | Reason], *, again: bool
-) -> Answer | Reason:
-    """F3: the answer without nodes that broke the job. Those that broke it again are used only in the end.
-
-    The rules after a fault (`again`) have their own order for the others: the job's own SuperPoDs and racks
-    come first, then the same with such nodes.
-    """
-    broke_again = cooling_nodes(session, job, broke_again=True)
-    stages: list[set[int]] = [broke_again]
-    if not again:
-        stages.insert(0, cooling_nodes(session, job))
-    if broke_again and may_use_all(job):
-        stages.append(set())
-    first: Reason | None = None
-    for number, avoided in enumerate(stages):
-        if avoided in stages[:number]:
-            continue
-        result = answer(avoided)
-        if not isinstance(result, Reason):
-            return result
-        first = first or result
-    assert isinstance(first, Reason)
-    omitted = sorted((session.state.names[node] for node in broke_again), key=natural_key)
-    if not omitted or may_use_all(job):
-        return first
-    return first.with_hints([f"nodes that broke it again are left out: {listed(omitted, _NAMED)}"])
 
 
 def level_of(session: Session, job: Job) -> tuple[Level, str]:
@@ -262,28 +296,6 @@ def fewest_pods(session: Session, job: Job, waiting: Sequence[Pod]) -> int | Non
     return None if fewest >= len(waiting) else fewest
 
 
-def _by_superpod(usable: Candidates, superpods: SuperPods) -> dict[SuperPodId, list[NodeId]]:
-    """Candidate nodes by SuperPoD, in the order in which they are taken."""
-    return {
-        superpod: [node for node in nodes if node in usable.masks]
-        for superpod, nodes in superpods.nodes_of.items()
-    }
-
-
-def _block_pods(classes: PodClasses | None, blocks: Mapping[int, tuple[int, int]]) -> BlockPods | None:
-    """The classes of the pods of blocks, given by first rank and size. Pods that run need no node."""
-    if classes is None:
-        return None
-    return BlockPods(
-        {
-            logical: [classes.of_rank.get(rank, 0) for rank in range(first, first + size)]
-            for logical, (first, size) in blocks.items()
-        },
-        classes.of_node,
-        classes.spend,
-    )
-
-
 def dense_ranks(job: Job) -> dict[str, int]:
     """Positions in the blocks: the ranks, or, where ranks have gaps, 0, 1, 2 ... in their order.
 
@@ -322,26 +334,6 @@ def member_places(
         if node is not None:
             places.setdefault(positions.get(rank, rank), (node, previous.annotations))
     return [(rank, node, annotations) for rank, (node, annotations) in places.items()]
-
-
-def _place(rank: int, node: int, annotations: Mapping[str, str]) -> BlockMember:
-    return BlockMember(rank, node, annotations.get(SUPER_POD_RANK), annotations.get(SUPER_POD_ID))
-
-
-def _as_plan(
-    answer: BlockPlan | MovedBlocks, pending: list[Pod], ranks: dict[str, int], session: Session
-) -> JobPlan:
-    slots = blocks_by_rank(answer.blocks, answer.first_ranks if isinstance(answer, MovedBlocks) else None)
-    plan = JobPlan({}, lines=tuple(_line(block) for block in sorted(answer.blocks, key=lambda b: b.logical)))
-    placements = session.state.pods
-    for pod in pending:
-        rank = ranks[pod.uid]
-        if rank not in slots or placements[pod.uid].node >= 0:
-            continue
-        block, place = slots[rank]
-        plan.nodes[pod.uid] = int(block.nodes[place])
-        plan.annotations[pod.uid] = block_annotations(block)
-    return plan
 
 
 def _line(block: Block) -> str:

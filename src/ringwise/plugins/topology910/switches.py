@@ -33,7 +33,7 @@ from ringwise.placement.switches.view import (
     index_nodes,
     make_view,
 )
-from ringwise.plugins.topology910.candidates import Candidates, candidates
+from ringwise.plugins.topology910.candidates import candidates
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.reasons import TOPOLOGY_MISSING
@@ -48,7 +48,7 @@ class SwitchPlanner:
     def __init__(self, session: Session) -> None:
         self._session = session
         #: Marks of pods placed in this cycle: their annotations are not on the pods yet.
-        self._marks: dict[str, int] = {}
+        self.marks: dict[str, int] = {}
         self._placed: dict[str, SwitchJob | None] | None = None
         self._states: list[SwitchFacts] | None = None
 
@@ -59,52 +59,83 @@ class SwitchPlanner:
             self._states = None
 
     def plan(self, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> JobPlan | Reason:
-        session = self._session
-        resolved = session.topology.switches(session.state)
+        resolved = self._session.topology.switches(self._session.state)
         if resolved is None:
             return TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")
         pending = [pod for pod in pods if pod.cls.chips]
-        if not pending:
-            return JobPlan({})
-        ranks = ranks_of(job)
-        pending.sort(key=lambda pod: ranks[pod.uid])
-        usable = candidates(session, job, pending)
-        replaced = {job.backups[pod.uid] for pod in pending if pod.uid in job.backups}
-        seats = self._survivors(job, resolved, ranks, replaced)
-        previous = self._previous_nodes(job, ranks, pending, usable, resolved)
-        answer = self._answer(job, policy, resolved, pending, ranks, usable, seats, previous)
-        if isinstance(answer, Reason) and previous and not seats and session.retry_scope is RetryScope.ANY:
-            # No pod of the job is left: it is placed anew.
-            previous = {}
-            answer = self._answer(job, policy, resolved, pending, ranks, usable, seats, previous)
-        if isinstance(answer, Reason):
-            return answer
-        return self._as_plan(resolved, answer, pending, ranks, previous, job)
+        return (
+            _Placement(self, self._session, resolved, job, policy, pending).plan() if pending else JobPlan({})
+        )
 
-    def _answer(
+    # -- which switches are in use -----------------------------------------------------
+
+    def states(self, resolved: ResolvedTopology) -> list[SwitchFacts]:
+        """S2: from the live pods alone, so they heal by themselves and survive a restart."""
+        session = self._session
+        if self._placed is None:
+            self._placed = {}
+        if self._states is None:
+            for job in session.jobs.values():
+                if job.labels.get(TOR_AFFINITY) and job.key not in self._placed:
+                    self._placed[job.key] = switch_job(
+                        job, session.state, resolved, session.settings, self.mark_of
+                    )
+            placed = (one for one in self._placed.values() if one is not None)
+            switches = len(resolved.topology.switches)
+            self._states = switch_states(switches, placed, session.settings.shared_tor_num)
+        return self._states
+
+    def mark_of(self, pod: Pod) -> int:
+        mark = self.marks.get(pod.uid)
+        return switch_mark(pod.annotations) if mark is None else mark
+
+
+class _Placement:
+    """The pending pods of one job, its pods that stay, and how the switches look to it."""
+
+    def __init__(
         self,
+        planner: SwitchPlanner,
+        session: Session,
+        resolved: ResolvedTopology,
         job: Job,
         policy: ChipPolicy,
-        resolved: ResolvedTopology,
         pending: list[Pod],
-        ranks: dict[str, int],
-        usable: Candidates,
-        seats: list[PodPosition],
-        previous: dict[str, tuple[int, PodPosition]],
-    ) -> SwitchPlan | Reason:
-        held = {node for node, _ in previous.values()}
-        missing = [pod for pod in pending if pod.uid not in previous]
-        staying = [*seats, *(seat for _, seat in previous.values())]
-        failed = [self._lost_seat(job, resolved, pod, ranks[pod.uid]) for pod in missing]
-        free = usable.open_to(missing) - held
+    ) -> None:
+        self._planner = planner
+        self._session = session
+        self._resolved = resolved
+        self._job = job
+        self._policy = policy
+        self._ranks = ranks_of(job)
+        self._pending = sorted(pending, key=lambda pod: self._ranks[pod.uid])
+        self._usable = candidates(session, job, self._pending)
+        self._survivors = self._pods_that_stay()
+        #: By uid of pending pods that return to their previous node: the node and its position.
+        self._returning = self._previous_nodes()
+
+    def plan(self) -> JobPlan | Reason:
+        answer = self._answer()
+        scope = self._session.retry_scope
+        if isinstance(answer, Reason) and self._returning and not self._survivors and scope is RetryScope.ANY:
+            # No pod of the job is left: it is placed anew.
+            self._returning = {}
+            answer = self._answer()
+        return answer if isinstance(answer, Reason) else self._as_plan(answer)
+
+    def _answer(self) -> SwitchPlan | Reason:
+        job, pending, usable = self._job, self._pending, self._usable
+        missing = [pod for pod in pending if pod.uid not in self._returning]
+        staying = [*self._survivors, *(seat for _, seat in self._returning.values())]
+        failed = [self._lost_seat(pod) for pod in missing]
+        free = usable.open_to(missing) - {node for node, _ in self._returning.values()}
         if staying and self._session.retry_scope is RetryScope.OWN:
-            own = {seat.switch for seat in (*staying, *failed)}
-            names = self._session.state.names
-            free = {node for node in free if resolved.switch_of.get(names[int(node)], -1) in own}
-        view = self._view(resolved, free)
+            own, names = {seat.switch for seat in (*staying, *failed)}, self._session.state.names
+            free = {node for node in free if self._resolved.switch_of.get(names[int(node)], -1) in own}
+        view = self._view(free)
         nodes = [node for switch in view.switches for node in switch.free]
-        classes = usable.classes({ranks[pod.uid]: pod for pod in missing}, nodes)
-        request = SwitchRequest(SwitchClass(policy.switch_class), job.chip_pod_count, classes)
+        classes = usable.classes({self._ranks[pod.uid]: pod for pod in missing}, nodes)
+        request = SwitchRequest(SwitchClass(self._policy.switch_class), job.chip_pod_count, classes)
         if staying:
             least = len(missing)
             answer = reschedule(view, request, staying, failed)
@@ -116,51 +147,27 @@ class SwitchPlanner:
             return usable.explain(answer, nodes, least, "under leaf switches")
         return answer
 
-    def _view(self, resolved: ResolvedTopology, free: Collection[NodeId]) -> TopologyView:
-        session = self._session
+    def _view(self, free: Collection[NodeId]) -> TopologyView:
+        session, settings = self._session, self._session.settings
         flags = bytearray(len(session.state.names))
         for node in free:
             flags[int(node)] = 1
-        settings = session.settings
+        indexed = session.topology.indexed_switches(session.state)
         return make_view(
-            session.topology.indexed_switches(session.state) or index_nodes(resolved, session.state.node_id),
+            indexed or index_nodes(self._resolved, session.state.node_id),
             flags,
-            self.states(resolved),
+            self._planner.states(self._resolved),
             SwitchSettings(settings.nslb_version, settings.shared_tor_num, settings.single_switch_first),
         )
 
-    # -- which switches are in use -----------------------------------------------------
-
-    def states(self, resolved: ResolvedTopology) -> list[SwitchFacts]:
-        """S2: from the live pods alone, so they heal by themselves and survive a restart."""
-        if self._placed is None:
-            self._placed = {}
-        if self._states is None:
-            for job in self._session.jobs.values():
-                if job.labels.get(TOR_AFFINITY) and job.key not in self._placed:
-                    self._placed[job.key] = switch_job(
-                        job, self._session.state, resolved, self._session.settings, self._mark
-                    )
-            self._states = switch_states(
-                len(resolved.topology.switches),
-                (placed for placed in self._placed.values() if placed is not None),
-                self._session.settings.shared_tor_num,
-            )
-        return self._states
-
-    def _mark(self, pod: Pod) -> int:
-        mark = self._marks.get(pod.uid)
-        return switch_mark(pod.annotations) if mark is None else mark
-
     # -- after a fault (S9) -------------------------------------------------------------------
 
-    def _survivors(
-        self, job: Job, resolved: ResolvedTopology, ranks: dict[str, int], replaced: Collection[str]
-    ) -> list[PodPosition]:
-        """Pods that stay: not those that a backup is placed for now (hot switch), nor other backups."""
-        state = self._session.state
+    def _pods_that_stay(self) -> list[PodPosition]:
+        """Not those that a backup is placed for now (hot switch), nor other backups."""
+        job, state = self._job, self._session.state
+        replaced = {job.backups[pod.uid] for pod in self._pending if pod.uid in job.backups}
         return [
-            self._seat(resolved, state.names[state.pods[uid].node], ranks[uid], self._mark(pod))
+            self._seat(state.names[state.pods[uid].node], self._ranks[uid], self._planner.mark_of(pod))
             for uid, pod in job.pods.items()
             if pod.cls.chips
             and state.pods[uid].node >= 0
@@ -169,84 +176,66 @@ class SwitchPlanner:
             and uid not in job.backups
         ]
 
-    def _previous_nodes(
-        self,
-        job: Job,
-        ranks: dict[str, int],
-        pending: list[Pod],
-        usable: Candidates,
-        resolved: ResolvedTopology,
-    ) -> dict[str, tuple[int, PodPosition]]:
+    def _previous_nodes(self) -> dict[str, tuple[int, PodPosition]]:
         """Pending pods whose previous node is healthy and free: they return to it."""
-        ids = self._session.state.node_id
-        returned: set[int] = set()
+        ids, returned = self._session.state.node_id, set[int]()
         seats: dict[str, tuple[int, PodPosition]] = {}
-        for pod in pending:
-            previous = job.previous_nodes.get(ranks[pod.uid])
-            node = None if previous is None or previous.faulty else ids.get(previous.node)
-            if previous is not None and node is not None and node not in returned and usable.takes(node, pod):
-                mark = switch_mark(previous.annotations)
-                seats[pod.uid] = (node, self._seat(resolved, previous.node, ranks[pod.uid], mark))
+        for pod in self._pending:
+            rank = self._ranks[pod.uid]
+            previous = self._job.previous_nodes.get(rank)
+            if previous is None or previous.faulty:
+                continue
+            node = ids.get(previous.node)
+            if node is not None and node not in returned and self._usable.takes(node, pod):
+                seats[pod.uid] = node, self._seat(previous.node, rank, switch_mark(previous.annotations))
                 returned.add(node)
         return seats
 
-    def _lost_seat(self, job: Job, resolved: ResolvedTopology, pod: Pod, rank: int) -> PodPosition:
+    def _lost_seat(self, pod: Pod) -> PodPosition:
+        job, state, rank = self._job, self._session.state, self._ranks[pod.uid]
         source = job.backups.get(pod.uid)
         if source is not None:
-            node = self._session.state.names[self._session.state.pods[source].node]
-            return self._seat(resolved, node, rank, self._mark(job.pods[source]))
+            node = state.names[state.pods[source].node]
+            return self._seat(node, rank, self._planner.mark_of(job.pods[source]))
         previous = job.previous_nodes.get(rank)
         if previous is None:
             return PodPosition(rank)
-        return self._seat(resolved, previous.node, rank, switch_mark(previous.annotations))
+        return self._seat(previous.node, rank, switch_mark(previous.annotations))
 
-    @staticmethod
-    def _seat(resolved: ResolvedTopology, node: str, rank: int, mark: int) -> PodPosition:
-        place = resolved.server_of.get(node)
-        return PodPosition(rank, resolved.switch_of.get(node), None if place is None else place.index, mark)
+    def _seat(self, node: str, rank: int, mark: int) -> PodPosition:
+        place, switch = self._resolved.server_of.get(node), self._resolved.switch_of.get(node)
+        return PodPosition(rank, switch, None if place is None else place.index, mark)
 
     # -- the answer ---------------------------------------------------------------------------
 
-    def _as_plan(
-        self,
-        resolved: ResolvedTopology,
-        answer: SwitchPlan,
-        pending: list[Pod],
-        ranks: dict[str, int],
-        previous: dict[str, tuple[int, PodPosition]],
-        job: Job,
-    ) -> JobPlan:
-        by_rank = {ranks[pod.uid]: pod for pod in pending if pod.uid not in previous}
-        in_order = [by_rank[rank] for rank in sorted(by_rank)]
-        plan = JobPlan({}, lines=tuple(self._line(entry, resolved, job) for entry in answer.entries))
-        following = 0
+    def _as_plan(self, answer: SwitchPlan) -> JobPlan:
+        by_rank = {self._ranks[pod.uid]: pod for pod in self._pending if pod.uid not in self._returning}
+        in_order = iter(sorted(by_rank))
+        plan = JobPlan({}, lines=tuple(map(self._line, answer.entries)))
+        version, single_layer = self._session.settings.nslb_version, self._resolved.topology.single_layer
         for entry in answer.entries:
-            notes = switch_annotations(
-                entry, self._session.settings.nslb_version, resolved.topology.single_layer
-            )
-            for position, node in enumerate(entry.nodes):
-                pod = by_rank[entry.ranks[position]] if entry.ranks else in_order[following]
-                following += 1
-                self._note(plan, pod, node, entry.mark, notes)
-        for uid, (node, seat) in previous.items():
-            notes = dict(job.previous_nodes[ranks[uid]].annotations)
-            self._note(plan, job.pods[uid], node, seat.mark, notes)
+            notes = switch_annotations(entry, version, single_layer)
+            for node, rank in zip(entry.nodes, entry.ranks or in_order, strict=False):
+                self._note(plan, by_rank[rank].uid, node, entry.mark, notes)
+        for uid, (node, seat) in self._returning.items():
+            notes = dict(self._job.previous_nodes[self._ranks[uid]].annotations)
+            self._note(plan, uid, node, seat.mark, notes)
         return plan
 
-    def _line(self, entry: PlanEntry, resolved: ResolvedTopology, job: Job) -> str:
-        state, healthy = entry.state, entry.healthy
+    def _line(self, entry: PlanEntry) -> str:
+        state, healthy, job = entry.state, entry.healthy, self._job
         if self._session.settings.nslb_version != "2.0":
             # S8: there are no marks, the jobs alone make a switch idle or not; as it is drawn.
-            facts = as_version1(self.states(resolved)[entry.switch])
+            facts = as_version1(self._planner.states(self._resolved)[entry.switch])
             padding = job.policy is not None and job.policy.switch_class == SwitchClass.PADDING.value
             state, healthy = (facts.state if padding else SwitchState.EXCLUSIVE), True
         health = "" if healthy else ", unhealthy"
         return f"{entry.name}: {counted(entry.nodes, 'node')}, {entry.taken_by}; then {state.word}{health}"
 
-    def _note(self, plan: JobPlan, pod: Pod, node: int, mark: int, annotations: dict[str, str]) -> None:
-        plan.nodes[pod.uid] = node
-        plan.annotations[pod.uid] = annotations
-        self._marks[pod.uid] = mark
+    def _note(self, plan: JobPlan, uid: str, node: int, mark: int, annotations: dict[str, str]) -> None:
+        plan.nodes[uid] = node
+        plan.annotations[uid] = annotations
+        self._planner.marks[uid] = mark
 
 
 def switch_annotations(entry: PlanEntry, version: str, single_layer: bool = False) -> dict[str, str]:
