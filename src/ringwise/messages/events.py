@@ -65,6 +65,10 @@ class Event:
     #: Kind of the object that it is about.
     kind = "ConfigMap"
 
+    def __init_subclass__(cls, kind: str = "") -> None:
+        if kind:
+            cls.kind = kind
+
     @property
     def about(self) -> tuple[str, str]:
         """Kind and key (`namespace/name`, name or uid) of its object: the first field, or what that has."""
@@ -95,155 +99,139 @@ class NamespacedObjectGone(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSeen(Event):
-    kind = "Node"
+class NodeSeen(Event, kind="Node"):
     node: Node
 
 
-class NodeGone(NamedObjectGone):
-    kind = "Node"
+class NodeGone(NamedObjectGone, kind="Node"):
+    """The Node was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class PodSeen(Event):
-    kind = "Pod"
+class PodSeen(Event, kind="Pod"):
     pod: Pod
 
 
 @dataclass(frozen=True, slots=True)
-class PodGone(Event):
-    kind = "Pod"
+class PodGone(Event, kind="Pod"):
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
-class PodGroupSeen(Event):
-    kind = "PodGroup"
+class PodGroupSeen(Event, kind="PodGroup"):
     group: PodGroup
 
 
-class PodGroupGone(KeyedObjectGone):
-    kind = "PodGroup"
+class PodGroupGone(KeyedObjectGone, kind="PodGroup"):
+    """The PodGroup was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class QueueSeen(Event):
-    kind = "Queue"
+class QueueSeen(Event, kind="Queue"):
     queue: Queue
 
 
-class QueueGone(NamedObjectGone):
-    kind = "Queue"
+class QueueGone(NamedObjectGone, kind="Queue"):
+    """The Queue was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceSeen(Event):
-    kind = "Namespace"
+class NamespaceSeen(Event, kind="Namespace"):
     namespace: Namespace
 
 
-class NamespaceGone(NamedObjectGone):
-    kind = "Namespace"
+class NamespaceGone(NamedObjectGone, kind="Namespace"):
+    """The Namespace was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class HyperNodeSeen(Event):
-    kind = "HyperNode"
+class HyperNodeSeen(Event, kind="HyperNode"):
     hyper_node: HyperNode
 
 
-class HyperNodeGone(NamedObjectGone):
-    kind = "HyperNode"
+class HyperNodeGone(NamedObjectGone, kind="HyperNode"):
+    """The HyperNode was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class StorageClassSeen(Event):
-    kind = "StorageClass"
+class StorageClassSeen(Event, kind="StorageClass"):
     storage_class: StorageClass
 
 
-class StorageClassGone(NamedObjectGone):
-    kind = "StorageClass"
+class StorageClassGone(NamedObjectGone, kind="StorageClass"):
+    """The StorageClass was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class CsiNodeSeen(Event):
-    kind = "CSINode"
+class CsiNodeSeen(Event, kind="CSINode"):
     csi_node: CsiNode
 
 
-class CsiNodeGone(NamedObjectGone):
-    kind = "CSINode"
+class CsiNodeGone(NamedObjectGone, kind="CSINode"):
+    """The CSINode was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class CsiDriverSeen(Event):
-    kind = "CSIDriver"
+class CsiDriverSeen(Event, kind="CSIDriver"):
     driver: CsiDriver
 
 
-class CsiDriverGone(NamedObjectGone):
-    kind = "CSIDriver"
+class CsiDriverGone(NamedObjectGone, kind="CSIDriver"):
+    """The CSIDriver was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class StorageCapacitySeen(Event):
-    kind = "CSIStorageCapacity"
+class StorageCapacitySeen(Event, kind="CSIStorageCapacity"):
     capacity: StorageCapacity
 
 
-class StorageCapacityGone(NamespacedObjectGone):
-    kind = "CSIStorageCapacity"
+class StorageCapacityGone(NamespacedObjectGone, kind="CSIStorageCapacity"):
+    """The CSIStorageCapacity was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class VolumeSeen(Event):
-    kind = "PersistentVolume"
+class VolumeSeen(Event, kind="PersistentVolume"):
     volume: PersistentVolume
 
 
-class VolumeGone(NamedObjectGone):
-    kind = "PersistentVolume"
+class VolumeGone(NamedObjectGone, kind="PersistentVolume"):
+    """The PersistentVolume was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimSeen(Event):
-    kind = "PersistentVolumeClaim"
+class ClaimSeen(Event, kind="PersistentVolumeClaim"):
     claim: PersistentVolumeClaim
 
 
-class ClaimGone(KeyedObjectGone):
-    kind = "PersistentVolumeClaim"
+class ClaimGone(KeyedObjectGone, kind="PersistentVolumeClaim"):
+    """The PersistentVolumeClaim was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityClassSeen(Event):
-    kind = "PriorityClass"
+class PriorityClassSeen(Event, kind="PriorityClass"):
     priority_class: PriorityClass
 
 
-class PriorityClassGone(NamedObjectGone):
-    kind = "PriorityClass"
+class PriorityClassGone(NamedObjectGone, kind="PriorityClass"):
+    """The PriorityClass was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaSeen(Event):
-    kind = "ResourceQuota"
+class QuotaSeen(Event, kind="ResourceQuota"):
     quota: ResourceQuota
 
 
-class QuotaGone(NamespacedObjectGone):
-    kind = "ResourceQuota"
+class QuotaGone(NamespacedObjectGone, kind="ResourceQuota"):
+    """The ResourceQuota was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class VcJobSeen(Event):
-    kind = "Job"
+class VcJobSeen(Event, kind="Job"):
     job: VcJob
 
 
-class VcJobGone(KeyedObjectGone):
-    kind = "Job"
+class VcJobGone(KeyedObjectGone, kind="Job"):
+    """The Job was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +246,7 @@ class PodOwnerSeen(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PodOwnerGone(Event):
-    kind = "PodOwner"
+class PodOwnerGone(Event, kind="PodOwner"):
     uid: str
 
 
@@ -356,23 +343,21 @@ class TopologySeen(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class IsolationSeen(Event):
-    kind = "Isolation"
+class IsolationSeen(Event, kind="Isolation"):
     isolation: Isolation
 
 
-class IsolationGone(NamedObjectGone):
-    kind = "Isolation"
+class IsolationGone(NamedObjectGone, kind="Isolation"):
+    """The Isolation was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class NodeReservationSeen(Event):
-    kind = "NodeReservation"
+class NodeReservationSeen(Event, kind="NodeReservation"):
     reservation: NodeReservation
 
 
-class NodeReservationGone(NamedObjectGone):
-    kind = "NodeReservation"
+class NodeReservationGone(NamedObjectGone, kind="NodeReservation"):
+    """The NodeReservation was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,10 +369,9 @@ class KindServed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class MovePlanSeen(Event):
+class MovePlanSeen(Event, kind="MovePlan"):
     """M1: jobs are to be moved as this plan says, if it is approved and still holds."""
 
-    kind = "MovePlan"
     plan: MovePlan
 
     @property
@@ -395,18 +379,17 @@ class MovePlanSeen(Event):
         return self.kind, self.plan.id
 
 
-class MovePlanGone(NamedObjectGone):
-    kind = "MovePlan"
+class MovePlanGone(NamedObjectGone, kind="MovePlan"):
+    """The MovePlan was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class UsageLimitSeen(Event):
-    kind = "UsageLimit"
+class UsageLimitSeen(Event, kind="UsageLimit"):
     limit: UsageLimit
 
 
-class UsageLimitGone(NamedObjectGone):
-    kind = "UsageLimit"
+class UsageLimitGone(NamedObjectGone, kind="UsageLimit"):
+    """The UsageLimit was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,29 +405,26 @@ class ConfigurationSeen(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class BindFailed(Event):
+class BindFailed(Event, kind="Pod"):
     """A binding failed; its chips are free again."""
 
-    kind = "Pod"
     uid: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimFailed(Event):
+class ClaimFailed(Event, kind="PersistentVolumeClaim"):
     """Its node or its volume could not be written (`SelectNode`, `BindVolume`): the job is tried again."""
 
-    kind = "PersistentVolumeClaim"
     #: Of the claim.
     key: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class EvictFailed(Event):
+class EvictFailed(Event, kind="Pod"):
     """An eviction, or the deletion of a faulty pod, failed; the pod stays."""
 
-    kind = "Pod"
     uid: str
     #: Which disruption budget does not allow it, or what the API server said.
     why: str = ""
@@ -453,10 +433,9 @@ class EvictFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class JobCommand(Event):
+class JobCommand(Event, kind="Job"):
     """A bus.volcano.sh Command for a vcjob: AbortJob, ResumeJob, RestartJob, TerminateJob, CompleteJob."""
 
-    kind = "Job"
     key: str
     action: str
     #: What its user says about it.
@@ -464,20 +443,18 @@ class JobCommand(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class JobHeldUp(Event):
+class JobHeldUp(Event, kind="Job"):
     """What a vcjob needs before its pods could not be made, and is tried again. For the controller alone."""
 
-    kind = "Job"
     key: str
     uid: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class QueueCommand(Event):
+class QueueCommand(Event, kind="Queue"):
     """A bus.volcano.sh Command for a queue: OpenQueue or CloseQueue. For the controller alone."""
 
-    kind = "Queue"
     name: str
     action: str
     #: Namespace, name and uid of the Command itself. Queues have no namespace: who may write into this one
