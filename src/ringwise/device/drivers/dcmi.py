@@ -31,7 +31,15 @@ from ringwise.device.drivers.dcmi_structures import (
 )
 from ringwise.device.drivers.hccn import LinkStates
 from ringwise.device.drivers.lingqu import Lingqu
-from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Place, Readings, place_of
+from ringwise.device.drivers.port import (
+    DriverError,
+    FaultEvent,
+    NoChipsError,
+    Place,
+    Readings,
+    load,
+    place_of,
+)
 from ringwise.device.report import SwitchFault
 from ringwise.log import Logger
 from ringwise.records import dataclass
@@ -135,17 +143,13 @@ _SECOND = _Generation(
 
 def load_library(name: str | Path = LIBRARY) -> ctypes.CDLL:
     """The library from the loader's path or from where the driver puts it."""
-    tried = [Path(name)] if "/" in str(name) else [Path(name), *(folder / name for folder in FOLDERS)]
-    problem = "not found"
-    for path in tried:
-        try:
-            return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-        except OSError as error:
-            problem = str(error)
-    raise NoChipsError(
-        f"{name} cannot be loaded ({problem}): install the NPU driver, mount /usr/local/Ascend/driver and "
-        "/usr/local/dcmi, or choose --driver npu-smi"
-    )
+    try:
+        return load(name, FOLDERS)
+    except OSError as problem:
+        raise NoChipsError(
+            f"{name} cannot be loaded ({problem}): install the NPU driver, mount /usr/local/Ascend/driver "
+            "and /usr/local/dcmi, or choose --driver npu-smi"
+        ) from None
 
 
 def meaning(code: int) -> str:

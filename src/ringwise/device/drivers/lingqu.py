@@ -14,7 +14,7 @@ from ctypes import POINTER, byref, c_char, c_int, c_uint, c_uint8, c_uint16, c_u
 from pathlib import Path
 from typing import Any
 
-from ringwise.device.drivers.port import DriverError
+from ringwise.device.drivers.port import DriverError, load
 from ringwise.device.health.levels import RECOVERED
 from ringwise.device.report import NO_PORT, SwitchFault
 from ringwise.log import Logger
@@ -124,21 +124,15 @@ class Lingqu:
     def _loaded(self) -> ctypes.CDLL | None:
         if isinstance(self._source, ctypes.CDLL):
             return self._source
-        tried = (
-            [self._source] if self._source is not None else [Path(LIBRARY), *(f / LIBRARY for f in FOLDERS)]
-        )
-        problem = ""
-        for path in tried:
-            try:
-                self._source = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-                return self._source
-            except OSError as error:
-                problem = problem or str(error)
-        _LOG.warning(
-            "alarms of the interconnect are not read; SwitchInfoCfg stays without faults",
-            why=f"{LIBRARY} cannot be loaded: {problem}",
-        )
-        return None
+        try:
+            self._source = load(self._source or LIBRARY, FOLDERS)
+        except OSError as problem:
+            _LOG.warning(
+                "alarms of the interconnect are not read; SwitchInfoCfg stays without faults",
+                why=f"{LIBRARY} cannot be loaded: {problem}",
+            )
+            return None
+        return self._source
 
     def _read(self) -> None:
         assert self._library is not None

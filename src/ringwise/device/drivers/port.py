@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ringwise.device.cards import Chip
@@ -93,6 +95,17 @@ class Driver(Protocol):
         """Figures of chips by physical id."""
 
     def close(self) -> None: ...
+
+
+def load(name: str | Path, folders: Iterable[Path]) -> ctypes.CDLL:
+    """A library from the loader's path, or from where the driver puts it. Raises OSError."""
+    problem = OSError("not found")
+    for path in [Path(name)] if "/" in str(name) else [Path(name), *(folder / name for folder in folders)]:
+        try:
+            return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        except OSError as error:
+            problem = error
+    raise problem
 
 
 def place_of(chip: Chip) -> Place:

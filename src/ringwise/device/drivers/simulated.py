@@ -126,6 +126,9 @@ class SimulatedDriver:
                 state.readings,
             )
 
+    def _look(self) -> None:
+        """Take a description that changed."""
+
     def change(self, physical: int, codes: Sequence[int] | None) -> None:
         """Give a chip these fault codes; None: it no longer answers."""
         with self._lock:
@@ -150,6 +153,7 @@ class SimulatedDriver:
 
     def chips(self) -> list[Chip]:
         """All chips that are described, also those about which the driver says nothing."""
+        self._look()
         with self._lock:
             return list(self._chips)
 
@@ -172,6 +176,7 @@ class SimulatedDriver:
                 raise DriverError(f"chip {chip.physical} is described as silent")
 
     def codes(self, chip: Chip) -> list[int] | None:
+        self._look()
         self._answers(chip)
         with self._lock:
             if chip.physical in self._dropped or chip.physical not in {one.physical for one in self._chips}:
@@ -179,6 +184,7 @@ class SimulatedDriver:
             return list(self._codes.get(chip.physical, ()))
 
     def network(self, chip: Chip) -> bool | None:
+        self._look()
         self._answers(chip)
         with self._lock:
             return chip.physical not in self._down
@@ -193,6 +199,7 @@ class SimulatedDriver:
         return []
 
     def switch_faults(self) -> Sequence[SwitchFault]:
+        self._look()
         return self._alarms
 
     def readings(self, chips: Sequence[Chip]) -> dict[int, Readings]:
@@ -245,22 +252,6 @@ class SimulatedFile(SimulatedDriver):
             )
         else:
             self._notices.works("file", "simulated chips read again")
-
-    def chips(self) -> list[Chip]:
-        self._look()
-        return super().chips()
-
-    def codes(self, chip: Chip) -> list[int] | None:
-        self._look()
-        return super().codes(chip)
-
-    def network(self, chip: Chip) -> bool | None:
-        self._look()
-        return super().network(chip)
-
-    def switch_faults(self) -> Sequence[SwitchFault]:
-        self._look()
-        return super().switch_faults()
 
 
 @asynccontextmanager
