@@ -262,7 +262,7 @@ def aggregated_nodes(wire: ConfigMapWire) -> frozenset[str] | None:
 
 def _reports(node: str, info: _Info, aggregated: bool, path: str, issues: Findings) -> Iterator[DeviceReport]:
     def number(name: str, value: int | None) -> int | None:
-        return None if value is None else issues.count(f"{top}.{name}", value, -1, -INT32, INT32)
+        return issues.count(f"{top}.{name}", value, None, -INT32, INT32)
 
     top, listed = path, info.DeviceInfo
     devices = info.DeviceList

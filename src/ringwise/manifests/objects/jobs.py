@@ -67,23 +67,19 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, issues: Findings) -> 
     resources = {name for task in tasks for name, _ in task.template.cls.extended}
     check(RESOURCES, resources, "spec.tasks", issues)
     volumes = (spec.volumes or ()) if check(JOB_VOLUMES, spec.volumes, "spec.volumes", issues) else ()
-    wanted, success = issues.count("spec.minAvailable", spec.min_available, 0), spec.min_success
+    wanted = issues.count("spec.minAvailable", spec.min_available, 0)
     job = VcJob(
         namespace=who.namespace,
         name=who.name,
         uid=who.uid,
         tasks=tasks,
         min_available=wanted or sum(task.min_available for task in tasks),
-        min_success=None if success is None else issues.count("spec.minSuccess", success, 1, least=1),
+        min_success=issues.count("spec.minSuccess", spec.min_success, None, least=1),
         queue=reference(spec.queue, "spec.queue", issues, DEFAULT_QUEUE),
         priority_class=reference(spec.priority_class_name, "spec.priorityClassName", issues),
         scheduler=reference(spec.scheduler_name, "spec.schedulerName", issues, VOLCANO_SCHEDULER),
         max_retry=issues.count("spec.maxRetry", spec.max_retry, 0) or DEFAULT_RETRIES,
-        ttl_seconds=(
-            None
-            if spec.ttl_seconds_after_finished is None
-            else issues.count("spec.ttlSecondsAfterFinished", spec.ttl_seconds_after_finished, 0)
-        ),
+        ttl_seconds=issues.count("spec.ttlSecondsAfterFinished", spec.ttl_seconds_after_finished, None),
         running_estimate=_duration(spec.running_estimate, "spec.runningEstimate", issues),
         policies=_policies(spec.policies, "spec.policies", issues),
         plugins=_plugins(spec.plugins or {}, issues),

@@ -213,14 +213,11 @@ def boolean_in(text: str, field: str, issues: Findings) -> bool:
 
 def number_in(text: str, field: str, issues: Findings, *, least: int | None = None) -> int | None:
     """A whole number as text in a label or annotation."""
-    stripped = text.strip()
-    digits = stripped.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
-        allowed = "a whole number" if least is None else f"a whole number of {least} or more"
-        issues.invalid(field, text, f"must be {allowed}")
-        return None
-    number = int(stripped)
-    if least is not None and number < least:
-        issues.invalid(field, text, f"must be a whole number of {least} or more")
-        return None
-    return number
+    digits = text.strip().removeprefix("-")
+    if digits.isascii() and digits.isdigit() and len(digits) <= 10:
+        number = int(text)
+        if least is None or number >= least:
+            return number
+    allowed = "a whole number" if least is None else f"a whole number of {least} or more"
+    issues.invalid(field, text, f"must be {allowed}")
+    return None

@@ -37,10 +37,9 @@ def network_topology(wire: NetworkTopologyWire | None, path: str, issues: Findin
         return None
     mode = wire.mode or _MODES[0]
     check_word(f"{path}.mode", mode, _MODES, issues)
-    tier = wire.highest_tier_allowed
     return NetworkTopology(
         soft=mode == "soft",
-        highest_tier=None if tier is None else issues.count(f"{path}.highestTierAllowed", tier, 0),
+        highest_tier=issues.count(f"{path}.highestTierAllowed", wire.highest_tier_allowed, None),
         highest_tier_name=shared(wire.highest_tier_name or ""),
     )
 

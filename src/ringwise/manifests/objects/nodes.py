@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.manifests.objects.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
-from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, amounts
+from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, amounts, extended
 from ringwise.manifests.text.checking import check_word, decoded, keyed
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.strings import shared
@@ -67,7 +67,7 @@ def node_from_wire(wire: NodeWire, issues: Findings) -> Node:
         cpu_milli=allocatable.get(CPU, 0),
         memory=allocatable.get(MEMORY, 0),
         max_pods=allocatable.get(PODS, capacity.get(PODS, DEFAULT_MAX_PODS)),
-        extended=_extended(allocatable),
+        extended=extended(allocatable),
         chips_allocatable=_chips(allocatable),
         chips_capacity={**_chips(allocatable), **_chips(capacity)},
         devices=devices,
@@ -81,16 +81,6 @@ def node_from_wire(wire: NodeWire, issues: Findings) -> Node:
 
 def _chips(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name.startswith(CHIP_RESOURCE_PREFIX)}
-
-
-def _extended(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    return tuple(
-        sorted(
-            (name, count)
-            for name, count in counts.items()
-            if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCE_PREFIX)
-        )
-    )
 
 
 def _taint(wire: TaintWire, path: str, issues: Findings) -> Taint:

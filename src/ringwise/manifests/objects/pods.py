@@ -18,7 +18,7 @@ from ringwise.manifests.objects.metadata import (
     texts,
     time_of,
 )
-from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
+from ringwise.manifests.objects.resources import CPU, MEMORY, extended, is_sidecar, pod_requests
 from ringwise.manifests.objects.visible_devices import visible_devices
 from ringwise.manifests.objects.volumes import ephemeral_claims, named_claims
 from ringwise.manifests.text.checking import check_word, keyed
@@ -37,7 +37,6 @@ from ringwise.manifests.text.wire import ContainerWire, PodSpecWire, PodStatusWi
 from ringwise.state.model import ENDED, NodeTerm, Pod, PodClass, PodTerm
 from ringwise.wellknown import (
     ASCEND_REAL,
-    CHIP_RESOURCE_PREFIX,
     DEFAULT_SCHEDULER,
     GROUP_NAME,
     JOB_COMPLETION_INDEX,
@@ -165,13 +164,7 @@ class PodClassCache:
             sum(chips.values()),
             requests.amounts.get(CPU, 0),
             requests.amounts.get(MEMORY, 0),
-            tuple(
-                sorted(
-                    (name, count)
-                    for name, count in requests.amounts.items()
-                    if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCE_PREFIX)
-                )
-            ),
+            extended(requests.amounts),
             tuple(sorted(texts(spec.node_selector).items())),
             node_terms,
             preferred_nodes,

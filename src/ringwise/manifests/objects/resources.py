@@ -93,6 +93,16 @@ def amounts(
     return {shared(name): amount(name, value, path, issues, most_chips) for name, value in quantities.items()}
 
 
+def extended(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Other resources than cpu, memory, pods and chips, of which there are any."""
+    others = (
+        (name, count)
+        for name, count in counts.items()
+        if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCE_PREFIX)
+    )
+    return tuple(sorted(others))
+
+
 def pod_requests(spec: PodSpecWire, path: str, issues: Findings) -> Requests:
     """The rule of Kubernetes for the requests of a pod.
 

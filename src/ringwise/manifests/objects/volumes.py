@@ -46,7 +46,6 @@ from ringwise.manifests.text.wire import (
     StorageCapacityWire,
     StorageClassWire,
     Texts,
-    TopologyTermWire,
 )
 from ringwise.state.model import NodeTerm, Requirement
 from ringwise.state.volumes import (
@@ -160,13 +159,16 @@ def _node_terms(spec: PersistentVolumeSpecWire, issues: Findings) -> tuple[NodeT
     terms = required.node_selector_terms or ()
     if not terms:
         issues.add_error(path, "must have at least one term")
-    expressions = (
-        one for term in terms for one in (*(term.match_expressions or ()), *(term.match_fields or ()))
-    )
-    sizes = sum(1 + len(one.values or ()) for one in expressions)
-    if not check(VOLUME_TERMS, terms, path, issues) or not check(VOLUME_VALUES, sizes, path, issues):
+    return _terms(terms, path, issues)
+
+
+def _terms(wires: Sequence[NodeSelectorTermWire], path: str, issues: Findings) -> tuple[NodeTerm, ...]:
+    """No terms where there are too many, or too many values in them."""
+    parts = (part for wire in wires for part in (wire.match_expressions, wire.match_fields))
+    sizes = sum(1 + len(one.values or ()) for part in parts for one in part or ())
+    if not check(VOLUME_TERMS, wires, path, issues) or not check(VOLUME_VALUES, sizes, path, issues):
         return ()
-    return tuple(node_term(term, f"{path}[{position}]", issues) for position, term in enumerate(terms))
+    return tuple(node_term(wire, f"{path}[{position}]", issues) for position, wire in enumerate(wires))
 
 
 def _attached(spec: PersistentVolumeSpecWire) -> tuple[str, str]:
@@ -193,26 +195,21 @@ def storage_class_from_wire(wire: StorageClassWire, issues: Findings) -> Storage
         issues.invalid("volumeBindingMode", mode, f"must be {_IMMEDIATE} or {_WAITS}")
     if not wire.provisioner:
         issues.add_error("provisioner", "Required value")
+    # A term without expressions selects nothing.
+    topologies = [
+        NodeSelectorTermWire(
+            [ExpressionWire(one.key, "In", one.values) for one in term.match_label_expressions or ()]
+        )
+        for term in wire.allowed_topologies or ()
+    ]
     return StorageClass(
         who.name,
         provisioner=reference(wire.provisioner, "provisioner", issues, NO_PROVISIONER),
         waits_for_pod=mode == _WAITS,
-        allowed_topologies=_topologies(wire.allowed_topologies or (), "allowedTopologies", issues),
+        allowed_topologies=_terms(topologies, "allowedTopologies", issues),
         default=_annotations(wire.metadata).get(DEFAULT_STORAGE_CLASS) == "true",
         origin=issues.origin,
     )
-
-
-def _topologies(wires: Sequence[TopologyTermWire], path: str, issues: Findings) -> tuple[NodeTerm, ...]:
-    sizes = sum(1 + len(one.values or ()) for term in wires for one in term.match_label_expressions or ())
-    if not check(VOLUME_TERMS, wires, path, issues) or not check(VOLUME_VALUES, sizes, path, issues):
-        return ()
-    terms = []
-    for position, wire in enumerate(wires):
-        conditions = [ExpressionWire(one.key, "In", one.values) for one in wire.match_label_expressions or ()]
-        # A term without expressions selects nothing.
-        terms.append(node_term(NodeSelectorTermWire(conditions), f"{path}[{position}]", issues))
-    return tuple(terms)
 
 
 def csi_node_from_wire(wire: CsiNodeWire, issues: Findings) -> CsiNode:

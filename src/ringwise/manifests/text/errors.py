@@ -8,6 +8,7 @@ from typing import TypeVar
 
 Written = TypeVar("Written")
 Kind = TypeVar("Kind")
+Default = TypeVar("Default", int, None)
 
 #: A value is quoted in a message up to this length; a hostile one has megabytes.
 SHOWN_CHARACTERS = 60
@@ -102,8 +103,8 @@ class Findings:
         return f"{self.oversized[0].field}: {self.oversized[0].message}"
 
     def count(
-        self, field: str, value: int | None, default: int, least: int = 0, most: int = MAX_COUNT
-    ) -> int:
+        self, field: str, value: int | None, default: Default, least: int = 0, most: int = MAX_COUNT
+    ) -> int | Default:
         """A whole number within its bounds; else an error is added and the default returned."""
         if value is None:
             return default

@@ -79,18 +79,16 @@ def check(limit: ObjectLimit, items: Sized | int | None, path: str, issues: Find
 
 def oversized(spec: PodSpecWire) -> Iterator[tuple[str, ObjectLimit, int]]:
     """The fields of a pod spec that decide on its placement and exceed a limit, with what they have."""
-    if len(spec.node_selector or ()) > SELECTOR.most:
-        yield "nodeSelector", SELECTOR, len(spec.node_selector or ())
-    if len(spec.tolerations or ()) > TOLERATIONS.most:
-        yield "tolerations", TOLERATIONS, len(spec.tolerations or ())
     ports = sum(len(one.ports or ()) for one in (*(spec.containers or ()), *(spec.init_containers or ())))
-    if ports > PORTS.most:
-        yield "containers", PORTS, ports
-    if (claims := pod_claims(spec)) > POD_CLAIMS.most:
-        yield "volumes", POD_CLAIMS, claims
-    count = _resources(spec)
-    if count > RESOURCES.most:
-        yield "containers", RESOURCES, count
+    for field, limit, count in (
+        ("nodeSelector", SELECTOR, len(spec.node_selector or ())),
+        ("tolerations", TOLERATIONS, len(spec.tolerations or ())),
+        ("containers", PORTS, ports),
+        ("volumes", POD_CLAIMS, pod_claims(spec)),
+        ("containers", RESOURCES, _resources(spec)),
+    ):
+        if count > limit.most:
+            yield field, limit, count
     if spec.affinity is not None:
         yield from _too_large("affinity", TERMS, _terms(spec))
     if spec.topology_spread_constraints:
