@@ -305,7 +305,10 @@ class HyperNodeController:
             name = self._name(domain)
             # Until what was sent is seen, nothing else is: a label that changes all the time costs little.
             if not self._is_under_way(name, now):
-                self._put_wanted(self._wanted(name, domain, tree, members), commands, now)
+                wanted = self._wanted(name, domain, tree, members)
+                if not _is_done(self._seen.get(name), wanted):
+                    self._request(name, wanted, now)
+                    commands.append(PutHyperNode(wanted))
             names = [other for other in names if other != name]
         else:
             self._taken.pop(self._names.pop(domain, ""), None)
@@ -344,11 +347,6 @@ class HyperNodeController:
             attempt += 1
         self._names[domain], self._taken[name] = name, domain
         return name
-
-    def _put_wanted(self, wanted: HyperNode, commands: list[Command], now: int) -> None:
-        if not _is_done(self._seen.get(wanted.name), wanted):
-            self._request(wanted.name, wanted, now)
-            commands.append(PutHyperNode(wanted))
 
     def _delete(self, name: str, commands: list[Command], now: int) -> None:
         if not self._is_under_way(name, now):

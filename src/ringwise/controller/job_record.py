@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import field
 
 from ringwise.messages.commands import SetJobStatus
@@ -178,7 +178,7 @@ class JobRecord:
         return last is None or (
             (last.phase, last.reason, last.message, last.retries, last.version, last.since)
             == (job.phase, job.reason, job.message, job.retry_count, job.version, job.since)
-            and same_counts(last.counts, job.counts)
+            and all(last.counts.get(phase, 0) == job.counts.get(phase, 0) for phase in COUNTED)
             and (last.rejections or {}) == job.rejections
         )
 
@@ -226,10 +226,6 @@ def _controlled(job: VcJob) -> dict[str, str]:
     for claim in claim_names(job):
         result[f"volume-pvc-{claim}"] = claim
     return result
-
-
-def same_counts(left: Mapping[str, int], right: Mapping[str, int]) -> bool:
-    return all(left.get(phase, 0) == right.get(phase, 0) for phase in COUNTED)
 
 
 def index_of(pod: Pod) -> int:

@@ -406,7 +406,9 @@ class Controller:
             if following is not None and record.phase == "Running" and following[0] == "Failed":
                 following = self._unless_restarted(record, following, now)
             else:
-                self._awaits_no_more(record)
+                record.restart_awaited = None
+                if record.reason == AWAITS_RESTART:
+                    record.reason = record.message = ""
             if following is None:
                 return
             phase, reason, message = following
@@ -425,11 +427,6 @@ class Controller:
         if answer.refusal:
             reason, message = NOT_RESTARTED, f"{message}; not restarted: {answer.refusal}"
         return phase, reason, message
-
-    def _awaits_no_more(self, record: JobRecord) -> None:
-        record.restart_awaited = None
-        if record.reason == AWAITS_RESTART:
-            record.reason = record.message = ""
 
     def _delete_unneeded(self, record: JobRecord, now: int, deletes: list[Command]) -> None:
         active = record.phase in ("Pending", "Running") and not record.job.problems

@@ -175,7 +175,7 @@ class QueueController:
         """Carry out a Command of a user. It gets an event even if it changes nothing."""
         name, action = command.name, command.action
         reason = _REASONS.get(action, EventReason.QUEUE_ERROR)
-        if not self._is_obeyed(command):
+        if {ANY_NAMESPACE, command.namespace}.isdisjoint(self._command_namespaces):
             message = (
                 f"Commands of namespace {command.namespace} do not open or close queues; "
                 f"those of {', '.join(self._command_namespaces)} do"
@@ -201,9 +201,6 @@ class QueueController:
             commands.append(event)
         else:
             self._requested[event.name] = replace(sent, event=event)
-
-    def _is_obeyed(self, command: ev.QueueCommand) -> bool:
-        return ANY_NAMESPACE in self._command_namespaces or command.namespace in self._command_namespaces
 
     def _refusal(self, name: str, queue: Queue | None, action: str) -> str:
         if action not in (OPEN_QUEUE, CLOSE_QUEUE):

@@ -53,7 +53,9 @@ def restart_answer(
 ) -> RestartAnswer:
     """Whether the scheduler is waited for. `names`: its names, by which pods ask for it."""
     current = record.current_pods()
-    failed = [pod for pod in current if _is_restarted(pod, names)]
+    failed = [
+        pod for pod in current if pod.phase == FAILED and pod.node is not None and pod.scheduler in names
+    ]
     chips = sorted((pod for pod in current if pod.cls.chips), key=pod_order)
     if not failed or not chips or policies_come_first(record.job, current):
         return RestartAnswer()
@@ -74,10 +76,6 @@ def restart_answer(
         return RestartAnswer(refusal=f"no scheduler restarted it, or said why not, within {wait}")
     record.wake_at(due)
     return RestartAnswer(waits=True)
-
-
-def _is_restarted(pod: Pod, names: Collection[str]) -> bool:
-    return pod.phase == FAILED and pod.node is not None and pod.scheduler in names
 
 
 # -- pods that kubelet rejected ------------------------------------------------------------------------

@@ -193,7 +193,8 @@ class AllocateCalls:
             except ApiError as error:
                 if _is_gone(error):
                     raise
-                if attempt == PATCH_ATTEMPTS or not _may_pass(error):
+                may_pass = error.status in (409, 429) or error.status >= 500
+                if attempt == PATCH_ATTEMPTS or not may_pass:
                     # An earlier try may have reached the server.
                     raise (unknown or error) from None
                 pause = min(max(PATCH_PAUSE, error.retry_after or 0.0), MAX_PAUSE)
@@ -286,7 +287,3 @@ def _is_gone(error: Exception) -> bool:
     return isinstance(error, ApiError) and (
         error.status == 404 or (error.status == 409 and "uid" in error.message.lower())
     )
-
-
-def _may_pass(error: ApiError) -> bool:
-    return error.status in (409, 429) or error.status >= 500

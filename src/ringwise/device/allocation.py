@@ -68,14 +68,10 @@ def first_placed(matching: Sequence[NodePod]) -> NodePod | None:
     """The pod that the scheduler placed first; ties by creation time, then by name (D2)."""
     if not matching:
         return None
-    places = list(map(_placed, matching))
+    places = [(predicate_time(pod.annotations.get(PREDICATE_TIME)), pod.created) for pod in matching]
     first = min(places)
     ties = [pod for pod, place in zip(matching, places, strict=True) if place == first]
     return ties[0] if len(ties) == 1 else min(ties, key=lambda pod: natural_key(pod.key))
-
-
-def _placed(pod: NodePod) -> tuple[int, str]:
-    return predicate_time(pod.annotations.get(PREDICATE_TIME)), pod.created
 
 
 def named_chips(pod: NodePod, resource: str) -> tuple[str, ...]:

@@ -363,7 +363,12 @@ class Allocator:
         return self.doubts.chips(pod, ids, mapped, pod.asks_for(self.resource))
 
     def _failure(self, passed_over: Sequence[str], count: int) -> str:
-        return _few(passed_over) if passed_over else self._nothing_waits(count)
+        if not passed_over:
+            return self._nothing_waits(count)
+        others = len(passed_over) - MAX_NAMED
+        return "; ".join(passed_over[:MAX_NAMED]) + (
+            f"; and {counted(others, 'pod')} more" if others > 0 else ""
+        )
 
     def _nothing_waits(self, count: int) -> str:
         others = sorted(
@@ -713,8 +718,3 @@ class Allocator:
 
     def _limited(self, pod: NodePod) -> tuple[str, ...]:
         return named_chips(pod, self.resource)[: pod.asks_for(self.resource)]
-
-
-def _few(problems: Sequence[str]) -> str:
-    more = f"; and {counted(len(problems) - MAX_NAMED, 'pod')} more" if len(problems) > MAX_NAMED else ""
-    return "; ".join(problems[:MAX_NAMED]) + more

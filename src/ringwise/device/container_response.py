@@ -110,11 +110,6 @@ def common_nodes(card: str, files: HostFiles, *, soc: bool = False) -> list[Devi
     return nodes + [_node(path) for name in more if files.has(path := f"/dev/{name}")]
 
 
-def needed_nodes(*, soc: bool = False) -> list[str]:
-    """Paths in a container without which its chips do not work."""
-    return [_MANAGER, *(f"/dev/{name}" for name in (_NEEDED_BY_SOC if soc else ()))]
-
-
 def chip_nodes(card: str, chips: Sequence[Chip]) -> list[DeviceSpec]:
     """One node a chip."""
     numbers = node_numbers(card, chips)
@@ -124,14 +119,6 @@ def chip_nodes(card: str, chips: Sequence[Chip]) -> list[DeviceSpec]:
 def node_numbers(card: str, chips: Sequence[Chip]) -> list[int]:
     """The numbers of the chips' device nodes; on A5 they are the logic ids."""
     return [chip.logic if card == ASCEND910A5 else chip.physical for chip in chips]
-
-
-def ub_nodes(files: HostFiles) -> list[DeviceSpec]:
-    return [_node(path) for name in _UB_FOLDERS for path in files.folder(f"/dev/{name}")]
-
-
-def driver_mounts(files: HostFiles) -> list[str]:
-    return [path for path in _DRIVER_PATHS if files.has(path)]
 
 
 def topology_file(card: str, chips: Sequence[Chip]) -> str:
@@ -182,12 +169,15 @@ class ContainerResponses:
         self._common = tuple(common_nodes(self._card, self._files, soc=self._soc))
         if self.mount_method != BY_RUNTIME:
             present = {node.container_path for node in self._common}
-            missing = [path for path in needed_nodes(soc=self._soc) if path not in present]
+            # Without them chips do not work.
+            needed = (_MANAGER, *(f"/dev/{name}" for name in (_NEEDED_BY_SOC if self._soc else ())))
+            missing = [path for path in needed if path not in present]
             if missing != self._missing and missing:
                 _LOG.warning("the host lacks device nodes that containers need", missing=",".join(missing))
             self._missing = missing
-        self._ub = tuple(ub_nodes(self._files))
-        self._mounts = tuple(driver_mounts(self._files))
+        ub = (path for name in _UB_FOLDERS for path in self._files.folder(f"/dev/{name}"))
+        self._ub = tuple(map(_node, ub))
+        self._mounts = tuple(filter(self._files.has, _DRIVER_PATHS))
 
     def answer(self, names: Sequence[str]) -> ContainerAllocateResponse:
         if self.mount_method == BY_CDI:

@@ -8,6 +8,7 @@ layers above the first one are in the driver's file of links. A layer without ad
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ CLUSTER, CLUSTER_PLANE = "CLUSTER1", "CLUSTER"
 _WITH_RACKS = frozenset({1, 2})
 _JOINED_SERVERS = frozenset({3, 4})
 _CHIPS_OF_A_NODE, _HALF = 8, 4
-_DIGITS = 32
+_ENTITY = re.compile(r"[0-9a-f]{32}")
 #: The function of the devices that lead out of a node of a rack, and out of a server.
 _POD_UPLINKS, _SERVER_UPLINKS = 2, 3
 #: The number of an id that stands for all ports of its device.
@@ -82,10 +83,6 @@ class Entity:
         return not self._bytes[14] >> 3 & 1
 
 
-def is_entity(text: str) -> bool:
-    return len(text) == _DIGITS and all(digit in "0123456789abcdef" for digit in text)
-
-
 @dataclass(frozen=True, slots=True)
 class NetworkDevice:
     """The entity ids of one network device of a chip; the first one tells where it is."""
@@ -139,7 +136,7 @@ def level_lists(card: str, chips: Sequence[Chip], node_ip: str, links: Links) ->
 
 
 def _devices(chip: Chip) -> list[NetworkDevice]:
-    devices = [tuple(Entity(text) for text in ids if is_entity(text)) for ids in chip.network_ids]
+    devices = [tuple(Entity(text) for text in ids if _ENTITY.fullmatch(text)) for ids in chip.network_ids]
     return [NetworkDevice(entities) for entities in devices if entities]
 
 

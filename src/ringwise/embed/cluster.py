@@ -173,7 +173,10 @@ class EmbeddedCluster:
         if isinstance(entry, Pod):
             self._request_deletion(entry)
         elif kind == "Node":
-            self._remove_node(key)
+            # The pods of a node are deleted with it.
+            for pod in self._pods_on(key):
+                self._remove_pod(pod)
+            self.nodes.remove(key)
         else:
             self.table.remove(kind, key)
             if isinstance(entry, PersistentVolumeClaim):
@@ -545,12 +548,6 @@ class EmbeddedCluster:
 
     def _pods_on(self, node: str) -> list[Pod]:
         return [pod for pod in self.all(Pod) if pod.node == node]
-
-    def _remove_node(self, name: str) -> None:
-        """The pods of a node are deleted with it."""
-        for pod in self._pods_on(name):
-            self._remove_pod(pod)
-        self.nodes.remove(name)
 
     def _owner_exists(self, namespace: str, owner: Owner | None) -> bool:
         """Whether the owner exists.

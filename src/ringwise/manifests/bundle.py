@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from difflib import SequenceMatcher
+from functools import partial
 from typing import Any, TypeVar
 
 from ringwise import wellknown
@@ -168,19 +169,16 @@ class Bundle:
         ]
         if self.commands:
             unread.append(f"Command: {counted(self.commands, 'object')} not carried out")
-        return [*unread, *self.remarks, *self._missing_classes()]
+        # Priority classes that jobs name and the cluster of the input lacks.
+        classes = [one.name for one in self.of(PriorityClass)]
+        missing = missing_classes(self.vcjobs, self.pod_groups, self.pods, classes) if self.nodes else ()
+        return [*unread, *self.remarks, *missing]
 
     @property
     def misspelled(self) -> list[str]:
         """Return the notes about kinds that are probably misspelled."""
         unread = (_warning(kind, count) for kind, count in sorted(self.ignored.items()))
         return [note for note in unread if "did you mean" in note]
-
-    def _missing_classes(self) -> Iterator[str]:
-        """Priority classes that jobs name and the cluster of the input lacks."""
-        if self.nodes:
-            classes = [one.name for one in self.of(PriorityClass)]
-            yield from missing_classes(self.vcjobs, self.pod_groups, self.pods, classes)
 
     @property
     def configuration(self) -> tuple[str, str] | None:
@@ -302,9 +300,8 @@ class _BundleReader:
         total, done = sum(source.size for source in sources), 0
         try:
             for source in sources:
-                advanced = _progress_from(progress, done, total)
                 any_read = False
-                for document in read_documents(source, advanced):
+                for document in read_documents(source, partial(_advance, progress, done, total)):
                     any_read = True
                     if isinstance(document, ManifestError):
                         self._add_error(document)
@@ -313,8 +310,7 @@ class _BundleReader:
                 if not any_read:
                     self.bundle.empty.append(source.name)
                 done += source.size
-                if progress is not None:
-                    progress(done, total)
+                _advance(progress, done, total, 0)
         except _TooManyError:
             self._add_summary(f"there are more than {MAX_ERRORS} errors; reading stopped here")
         add_workloads(self.bundle.pods, self.bundle.pod_groups, self._workloads)
@@ -490,7 +486,6 @@ class _BundleReader:
             self.bundle.remarks += notes
 
 
-def _progress_from(progress: Progress | None, done: int, total: int) -> Callable[[int], None]:
-    if progress is None:
-        return lambda at: None
-    return lambda at: progress(done + at, total)
+def _advance(progress: Progress | None, done: int, total: int, at: int) -> None:
+    if progress is not None:
+        progress(done + at, total)

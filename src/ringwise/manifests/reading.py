@@ -118,16 +118,12 @@ def read_documents(
         yield ManifestError(source.name, "", TOO_DEEP)
 
 
-def looks_like_json(source: ManifestSource, data: mmap.mmap | bytes) -> bool:
-    """Decided by the first characters; by the name only where they are neither JSON nor YAML."""
-    return _JSON.match(data) is not None or (source.is_json_by_name and len(data) > 0)
-
-
 def _documents(
     source: ManifestSource, data: mmap.mmap | bytes, advanced: Callable[[int], None]
 ) -> Iterator[ManifestDocument | ManifestError]:
     start, number = 0, 1
-    if looks_like_json(source, data):
+    # The name counts only where the first characters are neither JSON nor YAML.
+    if _JSON.match(data) is not None or (source.is_json_by_name and len(data) > 0):
         stream = JsonStream(source.name, data, advanced)
         for value in stream.values():
             yield _from_json(source.name, value)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 from itertools import chain
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -65,7 +65,6 @@ _SWITCH_LISTS = {
     "SubHealthFault": ("SubHealthFaultCodes",),
     "NotHandle": ("NotHandleFaultCodes",),
 }
-Part = TypeVar("Part")
 _CODE = re.compile(r"[0-9A-Fa-f]{1,16}", re.ASCII)
 
 
@@ -165,7 +164,10 @@ def shipped_configuration() -> FaultConfiguration:
 
 def read_configuration(data: Mapping[str, str], issues: Findings) -> FaultConfiguration:
     """The shipped configuration with the parts that the ConfigMap has; a part that is wrong is left out."""
-    codes, switches, rules = (_part(data, key, kind, issues) for key, kind in _KINDS.items())
+    codes, switches, rules = (
+        decoded(data[key], kind, key, issues, _value) if data.get(key, "").strip() else None
+        for key, kind in _KINDS.items()
+    )
     if rules is not None and not _agree(rules, RULES_KEY, issues):
         rules = None
     configuration = _changed(shipped_configuration(), codes, switches, rules)
@@ -204,11 +206,6 @@ def _levels(codes: msgspec.Struct, lists: Mapping[str, Sequence[str]]) -> dict[s
         for code in chain.from_iterable(getattr(codes, name) for name in names):
             result.setdefault(str(code), level)
     return result
-
-
-def _part(data: Mapping[str, str], key: str, kind: type[Part], issues: Findings) -> Part | None:
-    """None: it is not there, or wrong."""
-    return decoded(data[key], kind, key, issues, _value) if data.get(key, "").strip() else None
 
 
 def _agree(rules: FaultRules, path: str, issues: Findings) -> bool:

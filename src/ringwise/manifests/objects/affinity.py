@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ringwise.manifests.text.checking import check_word
@@ -29,6 +30,7 @@ _NOTHING = Requirement("metadata.name", "In", ())
 
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _POD_OPERATORS = _NODE_OPERATORS[:4]
+_INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _NO_SCHEDULE = "DoNotSchedule"
 _HONOR, _IGNORE = "Honor", "Ignore"
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -46,14 +48,9 @@ def requirement(
         issues.add_error(f"{path}.values", f"must not be empty for {wire.operator}")
     elif wire.operator in ("Exists", "DoesNotExist") and values:
         issues.add_error(f"{path}.values", f"must be empty for {wire.operator}")
-    elif wire.operator in ("Gt", "Lt") and not (len(values) == 1 and _is_integer(values[0])):
+    elif wire.operator in ("Gt", "Lt") and not (len(values) == 1 and _INTEGER.fullmatch(values[0])):
         issues.add_error(f"{path}.values", f"must be one whole number for {wire.operator}")
     return Requirement(shared(wire.key), shared(wire.operator), values)
-
-
-def _is_integer(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) < 20
 
 
 def node_rules(
