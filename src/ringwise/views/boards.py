@@ -10,14 +10,7 @@ from ringwise.placement.rules import ScoreTable, chip_rule
 from ringwise.topology.board import Board
 from ringwise.topology.counts import counts_text
 from ringwise.topology.rule_specs import RULE_SPECS
-from ringwise.views.documents.reference import (
-    BoardDocument,
-    BoardFields,
-    BoardsDocument,
-    RequestFields,
-    RuleFields,
-    TableFields,
-)
+from ringwise.views.documents import reference as doc
 from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY
 
 #: A picture is at most this wide.
@@ -98,14 +91,14 @@ def table_grid(table: ScoreTable) -> tuple[list[int], list[tuple[int, list[int]]
     ]
 
 
-def board_document(board: Board) -> BoardDocument:
+def board_document(board: Board) -> doc.BoardDocument:
     """What `ringwise boards show -o json` prints."""
-    return BoardDocument.of(board, **_computed(board))
+    return doc.BoardDocument.of(board, **_computed(board))
 
 
-def boards_document(boards: Iterable[Board]) -> BoardsDocument:
+def boards_document(boards: Iterable[Board]) -> doc.BoardsDocument:
     """What `ringwise boards -o json` prints."""
-    return BoardsDocument(boards=[BoardFields.of(board, **_computed(board)) for board in boards])
+    return doc.BoardsDocument(boards=[doc.BoardFields.of(board, **_computed(board)) for board in boards])
 
 
 def _computed(board: Board) -> dict[str, Any]:
@@ -114,14 +107,14 @@ def _computed(board: Board) -> dict[str, Any]:
     return {
         "job_labels": dict(board.job_labels),
         "node_labels": dict(board.node_labels),
-        "requests": RequestFields(
+        "requests": doc.RequestFields(
             one_pod=sorted(board.one_pod),
             multi_pod=sorted(board.multi_pod),
             multi_pod_vendor=sorted(board.multi_pod_vendor),
         ),
-        "rule": RuleFields.of(spec, chips=spec.chooses, parameters=dict(board.parameters)),
+        "rule": doc.RuleFields.of(spec, chips=spec.chooses, parameters=dict(board.parameters)),
         "tables": [
-            TableFields.of(table, rows={str(request): values for request, values in table_grid(table)[1]})
+            doc.TableFields.of(table, rows={str(request): values for request, values in table_grid(table)[1]})
             for table in chip_rule(board).tables()
         ],
     }

@@ -59,18 +59,7 @@ from ringwise.views.written_reasons import WrittenReason
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 if TYPE_CHECKING:
-    from ringwise.views.documents.cluster import (
-        ChipTotals,
-        JobFields,
-        JobRow,
-        NodeFields,
-        NodeRow,
-        PodFields,
-        QueueFields,
-        StatesFields,
-        StatusFields,
-        TopDocument,
-    )
+    from ringwise.views.documents import cluster as doc
     from ringwise.views.documents.common import ExpectedStartFields
 
 
@@ -215,7 +204,7 @@ class JobView:
         """placed, pending, refused (it can never run as it is), suspended, ended."""
         return _outcome(self.state)
 
-    def row(self, text_of: Callable[[Reason], str] | None = None) -> JobRow:
+    def row(self, text_of: Callable[[Reason], str] | None = None) -> doc.JobRow:
         """What the dashboard shows of it, and every document contains.
 
         `text_of` is `reason_message`, for who remembers what it said of a reason.
@@ -251,7 +240,7 @@ class JobView:
             "expected_end": self.end if outcome == "scheduled" else None,
         }
 
-    def document(self) -> JobFields:
+    def document(self) -> doc.JobFields:
         """The job in `get jobs -o json`, `describe job` and `top`."""
         reason = None if self.reason is None else self.reason.as_json()
         document = {
@@ -271,7 +260,7 @@ class JobView:
             document["would_be_scheduled_on"] = list(self.would_be_nodes)
         if self.not_tried:
             document["reason_from_last_attempt"] = True
-        return cast("JobFields", document)
+        return cast("doc.JobFields", document)
 
 
 def _outcome(state: JobState) -> str:
@@ -632,7 +621,7 @@ HEALTH_LETTERS = {"faulty": "f", "isolated": "i", "network fault": "n", "sub-hea
 
 def node_row(
     view: SchedulerView, node: Node, now: int, switches: SwitchNames
-) -> tuple[NodeRow, Sequence[StateOfNode], list[NodeChips]]:
+) -> tuple[doc.NodeRow, Sequence[StateOfNode], list[NodeChips]]:
     """What the dashboard shows of a node, and every document contains; its states and chips by resource."""
     cluster = view.cluster
     number = cluster.node_id.get(node.name)
@@ -640,7 +629,7 @@ def node_row(
     chips = [] if number is None else list(chips_of_node(cluster, number, states))
     chips.sort(key=lambda one: one.resource)
     position = None if number is None else cluster.position_of(number)
-    row: NodeRow = {
+    row: doc.NodeRow = {
         "name": node.name,
         **states_fields(states),
         "switch": switches.of(node),
@@ -679,7 +668,7 @@ def _health(chips: NodeChips) -> str:
     )
 
 
-def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) -> list[NodeFields]:
+def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) -> list[doc.NodeFields]:
     """All nodes or some, in natural order."""
     boards = boards_by_node(objects)
     switches = SwitchNames(objects.view)
@@ -687,11 +676,11 @@ def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) 
     for pod in objects.pods:
         if pod.node is not None and pod.live:
             pods[pod.node] = pods.get(pod.node, 0) + 1
-    result: list[NodeFields] = []
+    result: list[doc.NodeFields] = []
     for node in sorted(objects.nodes if some is None else some, key=lambda node: natural_key(node.name)):
         row, _, chips = node_row(objects.view, node, objects.now, switches)
         label = node.labels.get(ACCELERATOR_TYPE, "")
-        fields: NodeFields = {
+        fields: doc.NodeFields = {
             **row,
             "address": node.internal_ip,
             "own_superpod": node.superpod,
@@ -712,7 +701,7 @@ def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) 
     return result
 
 
-def states_fields(states: Sequence[StateOfNode]) -> StatesFields:
+def states_fields(states: Sequence[StateOfNode]) -> doc.StatesFields:
     return {
         "schedulable": is_open(states),
         "state": states[0].state.value,
@@ -723,10 +712,10 @@ def states_fields(states: Sequence[StateOfNode]) -> StatesFields:
 # -- queues -------------------------------------------------------------------------------------
 
 
-def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = None) -> list[QueueFields]:
+def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = None) -> list[doc.QueueFields]:
     jobs = list(job_views(objects) if views is None else views)
     shares = QueueShares(objects.view.queues.values(), listed_chips(objects.view.cluster))
-    result: list[QueueFields] = []
+    result: list[doc.QueueFields] = []
     for queue in sorted(objects.queues, key=lambda queue: natural_key(queue.name)):
         own = [view for view in jobs if view.queue == queue.name]
         result.append(
@@ -752,7 +741,9 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
 # -- pods ---------------------------------------------------------------------------------------
 
 
-def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool = False) -> list[PodFields]:
+def pod_documents(
+    objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool = False
+) -> list[doc.PodFields]:
     """The pods; those that wait have the reason of their job, with fixes that were tried or without."""
     view, chosen = objects.view, list(pods)
     placements = view.cluster.pods
@@ -767,13 +758,13 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
     present, not_tried = _present_reasons(objects, list(examined.values()), fixes=fixes)
     # Once for all pods of a job.
     reasons = {key: None if reason is None else reason.as_json() for key, reason in present.items()}
-    result: list[PodFields] = []
+    result: list[doc.PodFields] = []
     for pod in sorted(chosen, key=lambda pod: (pod.namespace, natural_key(pod.name))):
         job = view.job_of(pod.uid)
         record = placements.get(pod.uid)
         part_chips = record.part_chips if record is not None else 0
         resource, asks = requested(pod.cls)
-        fields: PodFields = {
+        fields: doc.PodFields = {
             "namespace": pod.namespace,
             "name": pod.name,
             "job": None if job is None else job.full_name,
@@ -800,17 +791,19 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
 # -- the whole cluster ---------------------------------------------------------------------------
 
 
-def chip_totals(view: SchedulerView, now: int, within: int | None = None) -> dict[str, ChipTotals]:
+def chip_totals(view: SchedulerView, now: int, within: int | None = None) -> dict[str, doc.ChipTotals]:
     """Resource -> its chips by state; all, or those of these nodes."""
     drained = before_drain_counts(view.cluster, view.settings, now, within)
     return {
-        resource: cast("ChipTotals", {**counts, "until_drain": drained.get(resource, 0)})
+        resource: cast("doc.ChipTotals", {**counts, "until_drain": drained.get(resource, 0)})
         for resource, counts in sorted(chip_counts(view.cluster, now, within).items())
         if counts["chips"]
     }
 
 
-def top_document(objects: ClusterObjects, status: StatusFields, views: Sequence[JobView]) -> TopDocument:
+def top_document(
+    objects: ClusterObjects, status: doc.StatusFields, views: Sequence[JobView]
+) -> doc.TopDocument:
     """What `ringwise top -o json` prints: the status, all nodes and queues, the jobs that are not placed."""
     return {
         "schema": "ringwise.io/top/v1",

@@ -36,14 +36,7 @@ from ringwise.views.dashboard_nodes import (
     add_counts,
     totals,
 )
-from ringwise.views.documents.dashboard import (
-    DashboardBoard,
-    DashboardChangeDocument,
-    DashboardJob,
-    DashboardNode,
-    DashboardQueue,
-    DashboardTotals,
-)
+from ringwise.views.documents import dashboard as doc
 from ringwise.views.queue_shares import QueueShares
 from ringwise.views.written_reasons import WrittenReasons
 
@@ -60,20 +53,20 @@ class DashboardRows:
         self._written = written
         self._changes = changes
         self._reader = NodeRowReader(view, self._id)
-        self._nodes: dict[int, DashboardNode] = {}
+        self._nodes: dict[int, doc.DashboardNode] = {}
         self._node_counts: dict[int, CountsByResource] = {}
         #: Nodes with faults: jobs on them are affected.
         self._faults: dict[int, tuple[NodeFault, ...]] = {}
         #: Nodes with a drain or a reservation ahead -> when it begins.
         self._drains: dict[int, int] = {}
-        self._jobs: dict[str, DashboardJob] = {}
+        self._jobs: dict[str, doc.DashboardJob] = {}
         self._ids: dict[str, int] = {}
         self._next_id = 0
         self._totals: CountsByResource = {}
         #: Outcome -> jobs, of the cluster and of each queue.
         self._outcomes: Counter[str] = Counter()
         self._outcomes_of: dict[str, Counter[str]] = {}
-        self._queues: list[DashboardQueue] = []
+        self._queues: list[doc.DashboardQueue] = []
         #: vcjob -> key of its row; uid -> key of the row, of pods of other schedulers.
         self._vcjob_rows: dict[str, str] = {}
         self._row_vcjobs: dict[str, str] = {}
@@ -85,30 +78,30 @@ class DashboardRows:
     # -- reading -----------------------------------------------------------------------------
 
     @property
-    def boards(self) -> list[DashboardBoard]:
+    def boards(self) -> list[doc.DashboardBoard]:
         return self._reader.boards
 
-    def nodes(self) -> list[DashboardNode]:
+    def nodes(self) -> list[doc.DashboardNode]:
         """In natural order."""
         return [row for number in self._view.cluster.existing_nodes() if (row := self._nodes.get(number))]
 
-    def jobs(self) -> list[DashboardJob]:
+    def jobs(self) -> list[doc.DashboardJob]:
         return list(self._jobs.values())
 
-    def queues(self) -> list[DashboardQueue]:
+    def queues(self) -> list[doc.DashboardQueue]:
         return self._queues
 
-    def totals(self) -> DashboardTotals:
+    def totals(self) -> doc.DashboardTotals:
         result = totals(self._totals, self._outcomes)
         if throttled := self._view.history.throttled:
             result["throttled"] = {name: round(used / 1e9, 1) for name, used in throttled.items()}
         return result
 
-    def node_row(self, name: str) -> DashboardNode | None:
+    def node_row(self, name: str) -> doc.DashboardNode | None:
         number = self._view.cluster.node_id.get(name)
         return None if number is None else self._nodes.get(number)
 
-    def job_row(self, key: str) -> DashboardJob | None:
+    def job_row(self, key: str) -> doc.DashboardJob | None:
         return self._jobs.get(key)
 
     def find_job(self, namespace: str, name: str) -> str | None:
@@ -150,13 +143,13 @@ class DashboardRows:
                 self._read_foreign(uid)
                 yield
 
-    def follow(self, sequence: int, now: int, *, always: bool = False) -> DashboardChangeDocument | None:
+    def follow(self, sequence: int, now: int, *, always: bool = False) -> doc.DashboardChangeDocument | None:
         """Read again what changed. Raises BoardsChangedError.
 
         None where the rows are still the same; with `always` a document that tells the time.
         """
         changed = self._changes.take()
-        nodes: dict[str, DashboardNode] = {}
+        nodes: dict[str, doc.DashboardNode] = {}
         removed: set[str] = set()
         if changed.topology:
             self._reader.read_switches()
@@ -178,7 +171,7 @@ class DashboardRows:
             if row is not None:
                 nodes[row["name"]] = row
         jobs, removed_jobs = self._follow_jobs(changed)
-        queues: list[DashboardQueue] = []
+        queues: list[doc.DashboardQueue] = []
         if nodes or removed or jobs or removed_jobs or changed.queues:
             rows = self._queue_rows()
             if rows != self._queues:
@@ -197,8 +190,8 @@ class DashboardRows:
             "totals": self.totals(),
         }
 
-    def _follow_jobs(self, changed: Changes) -> tuple[list[DashboardJob], list[int]]:
-        before: dict[str, DashboardJob | None] = {}
+    def _follow_jobs(self, changed: Changes) -> tuple[list[doc.DashboardJob], list[int]]:
+        before: dict[str, doc.DashboardJob | None] = {}
 
         def note(key: str | None) -> None:
             if key is not None and key not in before:
@@ -227,7 +220,7 @@ class DashboardRows:
 
     # -- nodes ---------------------------------------------------------------------------------
 
-    def _read_node(self, number: int, now: int) -> DashboardNode | None:
+    def _read_node(self, number: int, now: int) -> doc.DashboardNode | None:
         state = self._view.cluster
         self._drains.pop(number, None)
         node = state.nodes[number] if number < len(state.nodes) else None
@@ -328,7 +321,7 @@ class DashboardRows:
         self._jobs[key] = before if before == row else row
         self._count(row, 1)
 
-    def _count(self, row: DashboardJob, sign: int) -> None:
+    def _count(self, row: doc.DashboardJob, sign: int) -> None:
         outcome, queue = row["state"], row["queue"]
         self._outcomes[outcome] += sign
         of_queue = self._outcomes_of.setdefault(queue, Counter())
@@ -337,7 +330,7 @@ class DashboardRows:
             # A tenant may name any number of queues that do not exist.
             del self._outcomes_of[queue]
 
-    def _job_row(self, key: str, view: JobView) -> DashboardJob:
+    def _job_row(self, key: str, view: JobView) -> doc.DashboardJob:
         view.faults = AffectedJobs(self._view).of_pods(pod.uid for pod in view.pods)
         view.written = None if self._written is None else self._written.of(key)
         if view.job is not None and view.outcome == "pending":
@@ -354,12 +347,12 @@ class DashboardRows:
 
     # -- queues --------------------------------------------------------------------------------
 
-    def _queue_rows(self) -> list[DashboardQueue]:
+    def _queue_rows(self) -> list[doc.DashboardQueue]:
         view = self._view
         named = [queue for queue in view.queues.values() if queue.name != ROOT_QUEUE]
         chips = {resource: counts[0] for resource, counts in self._totals.items()}
         shares = QueueShares(named, chips)
-        rows: list[DashboardQueue] = []
+        rows: list[doc.DashboardQueue] = []
         for queue in sorted(named, key=lambda queue: natural_key(queue.name)):
             used, limit = view.usage.used_by_queue(queue.name), view.limits.of_queue(queue.name)
             outcomes = self._outcomes_of.get(queue.name, _NO_JOBS)

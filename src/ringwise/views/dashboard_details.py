@@ -15,16 +15,7 @@ from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import number_text
 from ringwise.views.cluster import pod_phase
 from ringwise.views.dashboard import DashboardRows
-from ringwise.views.documents.dashboard import (
-    DashboardChip,
-    DashboardJobDocument,
-    DashboardMovesDocument,
-    DashboardNodeDocument,
-    DashboardNodePod,
-    DashboardPlan,
-    DashboardPod,
-    DashboardReason,
-)
+from ringwise.views.documents import dashboard as doc
 from ringwise.views.parts import is_shared, shares_on, use_of_chip
 from ringwise.wellknown import SUPER_POD_RANK
 
@@ -36,7 +27,7 @@ MAX_PLANS, MAX_MOVES, MAX_PLACES = 5, 100, 100
 
 def job_document(
     rows: DashboardRows, view: SchedulerView, now: int, namespace: str, name: str
-) -> DashboardJobDocument | None:
+) -> doc.DashboardJobDocument | None:
     """None where there is no such job."""
     key = rows.find_job(namespace, name)
     row = None if key is None else rows.job_row(key)
@@ -69,7 +60,7 @@ def _min_available(view: SchedulerView, job: Job | None, vcjob: str) -> int:
     return 1 if entry is None else entry.min_available
 
 
-def moves_document(view: SchedulerView, now: int) -> DashboardMovesDocument:
+def moves_document(view: SchedulerView, now: int) -> doc.DashboardMovesDocument:
     """All plans of moves that are carried out or ended lately."""
     return {
         "schema": "ringwise.io/dashboard-moves/v1",
@@ -78,7 +69,7 @@ def moves_document(view: SchedulerView, now: int) -> DashboardMovesDocument:
     }
 
 
-def _plans(view: SchedulerView, key: str | None = None) -> Iterator[DashboardPlan]:
+def _plans(view: SchedulerView, key: str | None = None) -> Iterator[doc.DashboardPlan]:
     """Those of which the job is a part, or all; the last one first."""
     for live in reversed([*view.history.moves.plans.values()]):
         moved = list(dict.fromkeys(moving.job for moving in live.jobs))
@@ -123,7 +114,7 @@ def _pods_of(view: SchedulerView, key: str, job: Job | None) -> list[Pod]:
     ]
 
 
-def _pod(rows: DashboardRows, view: SchedulerView, pod: Pod, ranks: Mapping[str, int]) -> DashboardPod:
+def _pod(rows: DashboardRows, view: SchedulerView, pod: Pod, ranks: Mapping[str, int]) -> doc.DashboardPod:
     state = view.cluster
     placement = state.pods.get(pod.uid)
     number = -1 if placement is None else placement.node
@@ -143,7 +134,7 @@ def _pod(rows: DashboardRows, view: SchedulerView, pod: Pod, ranks: Mapping[str,
 
 def node_document(
     rows: DashboardRows, view: SchedulerView, now: int, name: str
-) -> DashboardNodeDocument | None:
+) -> doc.DashboardNodeDocument | None:
     """None where there is no such node."""
     row, state = rows.node_row(name), view.cluster
     number = state.node_id.get(name)
@@ -155,7 +146,7 @@ def node_document(
         state.pods[uid]
         for uid in sorted(state.pods_on[number], key=lambda uid: natural_key(state.pods[uid].pod.key))
     ]
-    listed: list[DashboardNodePod] = [
+    listed: list[doc.DashboardNodePod] = [
         {
             "namespace": one.pod.namespace,
             "name": one.pod.name,
@@ -179,15 +170,15 @@ def node_document(
 
 def _chips(
     view: SchedulerView, number: int, states: Sequence[StateOfNode], health: str
-) -> list[DashboardChip]:
+) -> list[doc.DashboardChip]:
     letters = iter(health)
-    result: list[DashboardChip] = []
+    result: list[doc.DashboardChip] = []
     for chips in sorted(chips_of_node(view.cluster, number, states), key=lambda one: one.resource):
         holders, faults, reserved = chips.holders(), chips.faults, chips.reserved
         for chip in chips_of(chips.states.listed):
             pod, doubtful = holders.get(chip, (None, False))
             notes = ("reserved for one job" if reserved >> chip & 1 else "", "doubtful" if doubtful else "")
-            fields: DashboardChip = {
+            fields: doc.DashboardChip = {
                 "name": chip_names(chips.resource, (chip,)),
                 "number": chip,
                 "health": next(letters),
@@ -203,9 +194,9 @@ def _chips(
     return result
 
 
-def _reasons(states: Sequence[StateOfNode], node: Node) -> list[DashboardReason]:
+def _reasons(states: Sequence[StateOfNode], node: Node) -> list[doc.DashboardReason]:
     """Its states, unless it is ready, and the taints that pods have to tolerate."""
-    result: list[DashboardReason] = [
+    result: list[doc.DashboardReason] = [
         {"code": one.state.value, "message": one.why} for one in states if one.why
     ]
     for taint in node.taints:

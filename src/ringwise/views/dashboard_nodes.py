@@ -21,13 +21,7 @@ from ringwise.state.model import Node, Pod
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 from ringwise.views.cluster import SwitchNames, node_row, shown_jobs
-from ringwise.views.documents.dashboard import (
-    DashboardBoard,
-    DashboardChips,
-    DashboardNode,
-    DashboardSharing,
-    DashboardTotals,
-)
+from ringwise.views.documents import dashboard as doc
 from ringwise.views.parts import allocation_mode, is_shared, jobs_on, percent_of_chips
 from ringwise.wellknown import ACCELERATOR_TYPE
 
@@ -63,14 +57,14 @@ class NodeRowReader:
         self._switches = SwitchNames(view)
 
     @property
-    def boards(self) -> list[DashboardBoard]:
+    def boards(self) -> list[doc.DashboardBoard]:
         return self._boards.rows
 
     def read_switches(self) -> None:
         """The leaf switches are others now."""
         self._switches = SwitchNames(self._view)
 
-    def row(self, node: Node, now: int) -> tuple[DashboardNode, CountsByResource]:
+    def row(self, node: Node, now: int) -> tuple[doc.DashboardNode, CountsByResource]:
         """With what it adds to the totals. Raises BoardsChangedError."""
         row, states, chips = node_row(self._view, node, now, self._switches)
         drained = drain_ahead(states, self._view.settings) is not None
@@ -81,7 +75,7 @@ class NodeRowReader:
             "holders": [holder for one in chips for holder in self._holders(one)],
         }, {one.resource: _counts(one.states, drained=drained) for one in chips}
 
-    def _sharing(self, node: Node, numbers: Iterable[int]) -> DashboardSharing:
+    def _sharing(self, node: Node, numbers: Iterable[int]) -> doc.DashboardSharing:
         mode = allocation_mode(self._view, node.name)
         if not mode:
             return {}
@@ -115,7 +109,7 @@ def _counts(masks: ChipStates, *, drained: bool) -> tuple[int, ...]:
     return (masks.listed.bit_count(), *by_state, free if drained else 0, free if masks.used else 0)
 
 
-def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
+def cluster_totals(view: SchedulerView, now: int) -> doc.DashboardTotals:
     """The totals, counted from the beginning: for samples while nobody has the rows."""
     state, sums = view.cluster, CountsByResource()
     # Most nodes are alike.
@@ -132,7 +126,7 @@ def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
     return totals(sums, outcomes)
 
 
-def totals(counts: CountsByResource, outcomes: Mapping[str, int]) -> DashboardTotals:
+def totals(counts: CountsByResource, outcomes: Mapping[str, int]) -> doc.DashboardTotals:
     resources = {resource: _chips(counts[resource]) for resource in sorted(counts)}
     return {
         "resources": resources,
@@ -142,18 +136,18 @@ def totals(counts: CountsByResource, outcomes: Mapping[str, int]) -> DashboardTo
     }
 
 
-def _chips(counts: tuple[int, ...]) -> DashboardChips:
+def _chips(counts: tuple[int, ...]) -> doc.DashboardChips:
     fields: dict[str, float] = dict(zip(_COUNTED, counts, strict=True))
     beside_used, free = fields.pop("beside_used"), fields["free"]
     fields["fragmentation"] = round(beside_used / free, 4) if free else 0.0
-    return cast("DashboardChips", fields)
+    return cast("doc.DashboardChips", fields)
 
 
 class _BoardTable:
     """The boards of the nodes, each with the index that rows name."""
 
     def __init__(self, view: SchedulerView) -> None:
-        self.rows: list[DashboardBoard] = []
+        self.rows: list[doc.DashboardBoard] = []
         self._serving = view.catalog.serving
         reported: dict[str, list[str]] = {}
         for name, resource in view.cluster.reports:
@@ -177,8 +171,8 @@ class _BoardTable:
         return self._index.get((resource, "")) if index is None else index
 
 
-def _board_row(board: Board, resource: str, label: str) -> DashboardBoard:
-    return DashboardBoard(
+def _board_row(board: Board, resource: str, label: str) -> doc.DashboardBoard:
+    return doc.DashboardBoard(
         name=board.name,
         title=board.title,
         resource=resource,

@@ -10,15 +10,7 @@ from ringwise.messages.move_plan import WAITING, WAITS_FOR_APPROVAL, MovePlan, P
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.live_plan import PlanState
 from ringwise.scheduler.view import SchedulerView
-from ringwise.views.documents.maintenance import (
-    DefragPlanDocument,
-    ListedMovePlanFields,
-    MovePlanFields,
-    NoMovePlanFields,
-    PlannedMoveFields,
-    PlannedPodFields,
-    PlannedReservationFields,
-)
+from ringwise.views.documents import maintenance as doc
 
 
 def defrag_plan_document(
@@ -27,9 +19,9 @@ def defrag_plan_document(
     plans: Sequence[MovePlan],
     without: Mapping[str, Reason],
     omitted: Sequence[str] = (),
-) -> DefragPlanDocument:
+) -> doc.DefragPlanDocument:
     """What `ringwise defrag --plan -o json` prints."""
-    return DefragPlanDocument(
+    return doc.DefragPlanDocument(
         now=now,
         plans=[_plan(view, plan) for plan in plans],
         without_plan=[_without(view, key, reason) for key, reason in without.items()],
@@ -37,7 +29,7 @@ def defrag_plan_document(
     )
 
 
-def move_plan_documents(view: SchedulerView) -> list[ListedMovePlanFields]:
+def move_plan_documents(view: SchedulerView) -> list[doc.ListedMovePlanFields]:
     """All MovePlan objects, the oldest first."""
     return [
         _listed(view, one) for one in sorted(view.history.moves.objects.values(), key=lambda one: one.created)
@@ -50,7 +42,7 @@ def move_plan_document(view: SchedulerView, name: str, now: int) -> Mapping[str,
     return {"now": now, **_listed(view, one), "plan": _plan(view, one)}
 
 
-def _listed(view: SchedulerView, one: MovePlan) -> ListedMovePlanFields:
+def _listed(view: SchedulerView, one: MovePlan) -> doc.ListedMovePlanFields:
     decided = view.history.moves.states.get(one.id, PlanState(""))
     # Another scheduler may carry it out; then only its conditions say how far it has come.
     state, message = decided.state, decided.message or (decided.problem or ("", ""))[1]
@@ -76,9 +68,9 @@ def _names(view: SchedulerView, key: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _plan(view: SchedulerView, plan: MovePlan) -> MovePlanFields:
+def _plan(view: SchedulerView, plan: MovePlan) -> doc.MovePlanFields:
     namespace, name = _names(view, plan.job)
-    return MovePlanFields(
+    return doc.MovePlanFields(
         id=plan.id,
         namespace=namespace,
         name=name,
@@ -88,21 +80,21 @@ def _plan(view: SchedulerView, plan: MovePlan) -> MovePlanFields:
         cost_chip_seconds=plan.cost / SECOND,
         moves=[_move(view, move) for move in plan.moves],
         reservation=[
-            PlannedReservationFields(name=_pod_name(pod), node=pod.node, chips=list(pod.chips))
+            doc.PlannedReservationFields(name=_pod_name(pod), node=pod.node, chips=list(pod.chips))
             for pod in plan.room
         ],
     )
 
 
-def _move(view: SchedulerView, move: PlannedMove) -> PlannedMoveFields:
+def _move(view: SchedulerView, move: PlannedMove) -> doc.PlannedMoveFields:
     namespace, name = _names(view, move.job)
-    return PlannedMoveFields(
+    return doc.PlannedMoveFields(
         namespace=namespace,
         name=name,
         chips=sum(len(pod.chips) for pod in move.pods),
         cost_chip_seconds=move.cost / SECOND,
         pods=[
-            PlannedPodFields(
+            doc.PlannedPodFields(
                 name=_pod_name(new),
                 source=old.node,
                 from_chips=list(old.chips),
@@ -118,6 +110,6 @@ def _pod_name(pod: PlannedPod) -> str:
     return pod.name.rpartition("/")[2]
 
 
-def _without(view: SchedulerView, key: str, reason: Reason) -> NoMovePlanFields:
+def _without(view: SchedulerView, key: str, reason: Reason) -> doc.NoMovePlanFields:
     namespace, name = _names(view, key)
-    return NoMovePlanFields(namespace=namespace, name=name, reason=reason.as_json())
+    return doc.NoMovePlanFields(namespace=namespace, name=name, reason=reason.as_json())

@@ -10,24 +10,16 @@ from ringwise.scheduler.explain.capacity import BoardCapacity
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView, expected_start_fields
-from ringwise.views.documents.explain import (
-    BoardCapacityFields,
-    CapacityDocument,
-    ClosestNodeFields,
-    FixFields,
-    PodLocationFields,
-    QueuePositionFields,
-    WhyDocument,
-)
+from ringwise.views.documents import explain as doc
 from ringwise.views.documents.topology import PicturesFields
 from ringwise.views.pictures import WHY_PODS, first_and_last, node_chips
 from ringwise.views.topology import superpod_documents, switch_documents
 
 
-def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
+def explanation_document(explanation: Explanation, now: int) -> doc.WhyDocument:
     """What `ringwise why -o json` prints."""
     job, refusals, start = explanation.job, explanation.refusals, explanation.start
-    return WhyDocument(
+    return doc.WhyDocument(
         now=now,
         namespace=job.namespace,
         name=job.name,
@@ -45,12 +37,12 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
         checked_pod=None if refusals is None else refusals.pod,
         fitting_nodes=None if refusals is None else refusals.fits,
         closest_nodes=[
-            ClosestNodeFields(
+            doc.ClosestNodeFields(
                 node=miss.node, missing_chips=miss.missing, message=miss.text, code=miss.reason.code
             )
             for miss in explanation.misses
         ],
-        queue=QueuePositionFields(
+        queue=doc.QueuePositionFields(
             name=job.queue,
             position=explanation.position,
             pending=explanation.waiting,
@@ -59,7 +51,7 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
         reserved_chips=explanation.reserved_chips,
         expected_start=None if start is None else expected_start_fields(start, now),
         fixes=[
-            FixFields(kind=fix.kind, message=fix.text, conflicting_jobs=fix.contested)
+            doc.FixFields(kind=fix.kind, message=fix.text, conflicting_jobs=fix.contested)
             for fix in explanation.fixes
         ],
         pods=[_location(location) for location in explanation.locations],
@@ -103,12 +95,12 @@ def _resumed(view: JobView) -> str:
     return view.key if view.vcjob is not None or owner is None else f"{view.namespace}/{owner.name}"
 
 
-def document_without_gang(view: JobView, now: int) -> WhyDocument:
+def document_without_gang(view: JobView, now: int) -> doc.WhyDocument:
     """What `ringwise why -o json` prints for a job without a gang to be placed.
 
     It is over or suspended, or its controller has created nothing for it yet.
     """
-    return WhyDocument(
+    return doc.WhyDocument(
         now=now,
         namespace=view.namespace,
         name=view.name,
@@ -124,7 +116,7 @@ def document_without_gang(view: JobView, now: int) -> WhyDocument:
         checked_pod=None,
         fitting_nodes=None,
         closest_nodes=[],
-        queue=QueuePositionFields(name=view.queue, position=None, pending=0, jobs_ahead=[]),
+        queue=doc.QueuePositionFields(name=view.queue, position=None, pending=0, jobs_ahead=[]),
         reserved_chips=0,
         expected_start=None,
         fixes=[],
@@ -133,8 +125,8 @@ def document_without_gang(view: JobView, now: int) -> WhyDocument:
     )
 
 
-def _location(location: PodLocation) -> PodLocationFields:
-    return PodLocationFields(
+def _location(location: PodLocation) -> doc.PodLocationFields:
+    return doc.PodLocationFields(
         name=location.pod,
         rank=location.rank,
         node=location.node if location.bound else None,
@@ -147,6 +139,6 @@ def _location(location: PodLocation) -> PodLocationFields:
     )
 
 
-def capacity_document(counted: Iterable[BoardCapacity]) -> CapacityDocument:
+def capacity_document(counted: Iterable[BoardCapacity]) -> doc.CapacityDocument:
     """What `ringwise capacity -o json` prints."""
-    return CapacityDocument(boards=[BoardCapacityFields.of(board) for board in counted])
+    return doc.CapacityDocument(boards=[doc.BoardCapacityFields.of(board) for board in counted])

@@ -5,36 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ringwise.durations import SECOND, time_text
-from ringwise.scheduler.explain.job_history import (
-    DELETED,
-    DRAIN,
-    ENDED_BADLY,
-    ENDED_WELL,
-    FAULT,
-    FOUND,
-    MOVE,
-    PLACED,
-    PREEMPT,
-    REMOVED,
-    RESTART,
-    SUSPENDED,
-    WAITS,
-    HistoryEntry,
-    JobHistory,
-    PodStep,
-)
+from ringwise.scheduler.explain import job_history
 from ringwise.topology.natural import natural_key
 from ringwise.views.documents.explain import HistoryDocument, HistoryEntryFields, JobRunFields, PodStepFields
 from ringwise.views.documents.maintenance import DrillEntryFields
 
-_CAUSES = (FAULT, RESTART, DRAIN, MOVE, PREEMPT)
+_CAUSES = (job_history.FAULT, job_history.RESTART, job_history.DRAIN, job_history.MOVE, job_history.PREEMPT)
 _REQUEUED = "Requeued"
-_ENDS = {ENDED_WELL: "Completed", ENDED_BADLY: "Failed", SUSPENDED: "Suspended", REMOVED: "Deleted"}
+_ENDS = {
+    job_history.ENDED_WELL: "Completed",
+    job_history.ENDED_BADLY: "Failed",
+    job_history.SUSPENDED: "Suspended",
+    job_history.REMOVED: "Deleted",
+}
 
 
-def history_document(history: JobHistory, until: int, notes: Iterable[str] = ()) -> HistoryDocument:
+def history_document(
+    history: job_history.JobHistory, until: int, notes: Iterable[str] = ()
+) -> HistoryDocument:
     """What `ringwise why JOB --history -o json` prints; `until` is the end of what is known."""
-    reasons = [entry.code for entry in history.entries if entry.kind == WAITS]
+    reasons = [entry.code for entry in history.entries if entry.kind == job_history.WAITS]
     # What waits now counts until now.
     waits = 0 if history.waiting_since is None else max(0, until - history.waiting_since)
     return HistoryDocument(
@@ -43,7 +33,7 @@ def history_document(history: JobHistory, until: int, notes: Iterable[str] = ())
         until=time_text(until),
         faults=history.faults,
         moved_pods=history.moved,
-        pending_seconds=seconds(history.time_in(PLACED) + waits),
+        pending_seconds=seconds(history.time_in(job_history.PLACED) + waits),
         pending_reason=reasons[-1] if reasons and history.waiting_since is not None else None,
         notes=list(notes),
         entries=[entry_document(entry) for entry in history.entries],
@@ -51,7 +41,7 @@ def history_document(history: JobHistory, until: int, notes: Iterable[str] = ())
     )
 
 
-def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
+def runs_of(entries: Iterable[job_history.HistoryEntry]) -> list[JobRunFields]:
     """Return the runs of a job: each lasts until the job ends or the last of its pods is deleted.
 
     The accounts count starts in the same way.
@@ -61,7 +51,7 @@ def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
     cause = ""
     for entry in entries:
         open_run = runs[-1] if runs and runs[-1].end is None else None
-        if entry.kind in (PLACED, FOUND):
+        if entry.kind in (job_history.PLACED, job_history.FOUND):
             nodes.update({step.pod: step.after for step in entry.pods if step.after is not None})
             if open_run is None:
                 open_run = JobRunFields(start=entry.at, end=None, state="Running", nodes=[], reason="")
@@ -70,7 +60,7 @@ def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
             cause = ""
         elif entry.kind in _CAUSES:
             cause = entry.text
-        elif entry.kind == DELETED:
+        elif entry.kind == job_history.DELETED:
             for step in entry.pods:
                 nodes.pop(step.pod, None)
             if open_run is not None and not nodes:
@@ -79,7 +69,7 @@ def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
             nodes.clear()
             if open_run is not None:
                 _end(open_run, entry.at, _ENDS[entry.kind], entry.text)
-            elif runs and runs[-1].state == _REQUEUED and entry.kind != REMOVED:
+            elif runs and runs[-1].state == _REQUEUED and entry.kind != job_history.REMOVED:
                 # Its pods were deleted before its end was written.
                 _end(runs[-1], runs[-1].end, _ENDS[entry.kind], entry.text)
     return runs
@@ -89,7 +79,7 @@ def _end(run: JobRunFields, at: int | None, state: str, reason: str) -> None:
     run.end, run.state, run.reason = at, state, reason
 
 
-def entry_document(entry: HistoryEntry) -> HistoryEntryFields:
+def entry_document(entry: job_history.HistoryEntry) -> HistoryEntryFields:
     return HistoryEntryFields(
         time=time_text(entry.at),
         nanoseconds=entry.at,
@@ -101,7 +91,9 @@ def entry_document(entry: HistoryEntry) -> HistoryEntryFields:
     )
 
 
-def timeline_fields(start: int, entries: Iterable[tuple[str, HistoryEntry]]) -> list[DrillEntryFields]:
+def timeline_fields(
+    start: int, entries: Iterable[tuple[str, job_history.HistoryEntry]]
+) -> list[DrillEntryFields]:
     """What happened, with the job that it happened to."""
     return [
         DrillEntryFields.of(entry_document(entry), after_seconds=seconds(entry.at - start), job=job or None)
@@ -109,7 +101,7 @@ def timeline_fields(start: int, entries: Iterable[tuple[str, HistoryEntry]]) -> 
     ]
 
 
-def step_fields(step: PodStep) -> PodStepFields:
+def step_fields(step: job_history.PodStep) -> PodStepFields:
     return PodStepFields(
         name=step.pod, rank=step.rank, source=step.before, to=step.after, chips=list(step.chips)
     )

@@ -14,16 +14,10 @@ from ringwise.scheduler.explain.limit_waits import limits_without_effect
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.limits import EACH, PENDING_JOBS, UsageLimit
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.limits import (
-    LimitFields,
-    LimitsDocument,
-    LimitUseFields,
-    RunTimeFields,
-    UsageLimitFields,
-)
+from ringwise.views.documents import limits as doc
 
 
-def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> LimitsDocument:
+def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> doc.LimitsDocument:
     """What `ringwise limits -o json` prints. `bound` counts what pods with a node use, and nothing else."""
     table = view.limits
     waiting = WaitingCounts(table, view.jobs).by_scope()
@@ -35,11 +29,11 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
     # Of subjects with a `*` those of whom there is something.
     scopes = {*view.usage.holdings.used, *waiting, *(scope for scope, _ in blocked_jobs)}
     scopes.update(Scope(*one.subject) for one in table.limits.values() if EACH not in one.subject)
-    rows: list[LimitFields] = []
+    rows: list[doc.LimitFields] = []
     for scope in sorted(scopes, key=lambda one: (_parts_of(one), *map(natural_key, one))):
         used = {**bound.limits.used(scope), PENDING_JOBS: waiting.get(scope, 0)}
         rows += [
-            LimitFields(
+            doc.LimitFields(
                 name=limit.name,
                 namespace=scope.namespace or None,
                 queue=scope.queue or None,
@@ -52,10 +46,10 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
         ]
     problems = [f"UsageLimit {problem}; it is not in effect" for problem in limit_problems(view)]
     problems += [f"{one.object}: {one.message}; {one.fix}" for one in limits_without_effect(view)]
-    return LimitsDocument(now=now, limits=rows, max_run_times=_run_times(view, now), problems=problems)
+    return doc.LimitsDocument(now=now, limits=rows, max_run_times=_run_times(view, now), problems=problems)
 
 
-def usage_limit_documents(view: SchedulerView) -> list[UsageLimitFields]:
+def usage_limit_documents(view: SchedulerView) -> list[doc.UsageLimitFields]:
     return [
         {
             "name": one.name,
@@ -75,9 +69,9 @@ def limit_problems(view: SchedulerView) -> list[str]:
     return [f"{name}: {problem}" for name, problem in view.limits.problems.items()]
 
 
-def _use(limit: UsageLimit, what: str, used: Amount) -> LimitUseFields:
+def _use(limit: UsageLimit, what: str, used: Amount) -> doc.LimitUseFields:
     hard, borrowing = limit.hard[what], limit.borrowing.get(what, 0)
-    return LimitUseFields(
+    return doc.LimitUseFields(
         name=what,
         used=as_number(used),
         hard=hard,
@@ -91,14 +85,14 @@ def _parts_of(scope: Sequence[str]) -> tuple[bool, ...]:
     return tuple(not part for part in scope)
 
 
-def _run_times(view: SchedulerView, now: int) -> list[RunTimeFields]:
+def _run_times(view: SchedulerView, now: int) -> list[doc.RunTimeFields]:
     ends: dict[str, int] = {}
     for job in view.jobs.values():
         end, limit = view.limits.end_of(job, now), view.limits.ended_by(job)
         if end is not None and limit is not None:
             ends[limit.name] = min(end, ends.get(limit.name, end))
     return [
-        msgspec.convert({**one, "next_end": ends.get(one["name"])}, RunTimeFields)
+        msgspec.convert({**one, "next_end": ends.get(one["name"])}, doc.RunTimeFields)
         for one in usage_limit_documents(view)
         if one["max_run_time_seconds"] is not None
     ]

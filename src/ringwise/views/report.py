@@ -24,13 +24,7 @@ from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.messages.accounting import ChipAmount
 from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.accounting import (
-    BoardTotalFields,
-    GapFields,
-    GroupBy,
-    ReportDocument,
-    ReportRowFields,
-)
+from ringwise.views.documents import accounting as doc
 
 _DAY = 86_400
 _HOUR = 3600
@@ -98,11 +92,11 @@ def days_between(first: str, last: str) -> list[str]:
 def report_document(
     documents: Iterable[tuple[str, str]],
     period: ReportPeriod,
-    by: GroupBy,
+    by: doc.GroupBy,
     now: int | None = None,
     *,
     namespace: str | None = None,
-) -> ReportDocument:
+) -> doc.ReportDocument:
     """Of names and texts of documents; with `namespace` only of its jobs.
 
     What is open counts until `now`; None: until the documents were written.
@@ -146,7 +140,7 @@ def report_document(
         sums, key=lambda key: (-sums[key].held, [natural_key(str(part)) for part in (*key[0], key[1])])
     )
     gaps = sorted({gap for one in shown for gap in one.gaps})
-    return ReportDocument(
+    return doc.ReportDocument(
         now=until * SECOND,
         group_by=by,
         days=days,
@@ -159,7 +153,7 @@ def report_document(
             )
         ],
         has_chip_fractions=any(isinstance(line.held, Fraction) for line in totals.values()),
-        gaps=[GapFields(since=since * SECOND, until=end * SECOND) for since, end in gaps],
+        gaps=[doc.GapFields(since=since * SECOND, until=end * SECOND) for since, end in gaps],
         merged_jobs=sum(one.merged for one in shown),
         discarded_before=max((one.given_up for one in chosen), default="") or None,
         unreadable=unreadable,
@@ -189,7 +183,7 @@ def _merge_waits(sums: dict[tuple[_AnyGroup, str], AccountLine]) -> None:
             sums[group, board].add(sums.pop((group, "")))
 
 
-def _group(job: JobAccount, line: AccountLine, by: GroupBy) -> _Group:
+def _group(job: JobAccount, line: AccountLine, by: doc.GroupBy) -> _Group:
     match by:
         case "queue":
             return (line.queue, None, None, None, None, None)
@@ -202,9 +196,9 @@ def _group(job: JobAccount, line: AccountLine, by: GroupBy) -> _Group:
     return (None, job.namespace, job.user, job.verified, job.name, job.uid)
 
 
-def _row(key: _Key, line: AccountLine, by_day: list[ChipAmount]) -> ReportRowFields:
+def _row(key: _Key, line: AccountLine, by_day: list[ChipAmount]) -> doc.ReportRowFields:
     (queue, namespace, user, verified, job, uid), board = key
-    return ReportRowFields(
+    return doc.ReportRowFields(
         queue=queue,
         namespace=namespace,
         user=user,
@@ -217,8 +211,8 @@ def _row(key: _Key, line: AccountLine, by_day: list[ChipAmount]) -> ReportRowFie
     )
 
 
-def _total(board: str, line: AccountLine) -> BoardTotalFields:
-    return BoardTotalFields(board=board, **_amounts(line))
+def _total(board: str, line: AccountLine) -> doc.BoardTotalFields:
+    return doc.BoardTotalFields(board=board, **_amounts(line))
 
 
 def _amounts(line: AccountLine) -> dict[str, Any]:

@@ -18,15 +18,7 @@ from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.topology.superpods import NodeId
 from ringwise.topology.switches import ResolvedTopology
-from ringwise.views.documents.topology import (
-    BlockFields,
-    IsolationFields,
-    RackFields,
-    SuperPodFields,
-    SwitchFields,
-    SwitchNodeFields,
-    TopologyDocument,
-)
+from ringwise.views.documents import topology as doc
 from ringwise.views.reservations import reservation_documents
 from ringwise.wellknown import SUPER_POD_RANK
 
@@ -50,7 +42,7 @@ class NodesByUse:
         faulty = sorted(self.faulty, key=natural_key)
         nodes = {"free": self.free, "busy": self.busy, "unusable": self.unusable, "faulty": faulty}
         blocks = [
-            BlockFields(job=job, block=block, nodes=names)
+            doc.BlockFields(job=job, block=block, nodes=names)
             for (job, block), names in sorted(self.blocks.items())
         ]
         return {**nodes, **{f"{word}_nodes": len(names) for word, names in nodes.items()}, "blocks": blocks}
@@ -114,10 +106,10 @@ def _jobs_on(view: SchedulerView, number: int) -> list[str]:
     return list(dict.fromkeys(view.job_name_of_pod(pod) for pod in pods if pod.cls.chips))
 
 
-def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
+def topology_document(view: SchedulerView, now: int) -> doc.TopologyDocument:
     """What `ringwise topology show -o json` prints."""
     isolated = [one for one in isolation_documents(view, now) if not one["chips"]]
-    return TopologyDocument(
+    return doc.TopologyDocument(
         now=now,
         switches=switch_documents(view, now),
         superpods=superpod_documents(view, now),
@@ -128,7 +120,7 @@ def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
     )
 
 
-def switch_documents(view: SchedulerView, now: int) -> list[SwitchFields] | None:
+def switch_documents(view: SchedulerView, now: int) -> list[doc.SwitchFields] | None:
     """None where there is no topology, or no usable one."""
     state, resolved = view.cluster, view.switches()
     if resolved is None or view.topology.topology_problem is not None:
@@ -141,8 +133,8 @@ def switch_documents(view: SchedulerView, now: int) -> list[SwitchFields] | None
     return switch_rows(resolved, view.switch_states(), free, jobs, faulty, cut_off)
 
 
-def superpod_documents(view: SchedulerView, now: int) -> list[SuperPodFields]:
-    racks, result = view.racks(), list[SuperPodFields]()
+def superpod_documents(view: SchedulerView, now: int) -> list[doc.SuperPodFields]:
+    racks, result = view.racks(), list[doc.SuperPodFields]()
     for superpod, nodes in view.superpods().nodes_of.items():
         by_rack: dict[int, list[NodeId]] = {rack: [] for rack in racks.nodes_of.get(superpod, {})}
         for node in nodes:
@@ -151,9 +143,9 @@ def superpod_documents(view: SchedulerView, now: int) -> list[SuperPodFields]:
         fields = _by_use(view, nodes, now)
         # The rules for racks keep no reserve.
         reserve = 0 if by_rack else view.settings.reserve_nodes
-        made = [RackFields(rack=rack, **_by_use(view, some, now)) for rack, some in by_rack.items()]
+        made = [doc.RackFields(rack=rack, **_by_use(view, some, now)) for rack, some in by_rack.items()]
         result.append(
-            SuperPodFields(
+            doc.SuperPodFields(
                 superpod=superpod,
                 reserved_nodes=min(reserve, fields["free_nodes"]),
                 racks=made,
@@ -163,7 +155,7 @@ def superpod_documents(view: SchedulerView, now: int) -> list[SuperPodFields]:
     return result
 
 
-def isolation_documents(view: SchedulerView, now: int) -> list[IsolationFields]:
+def isolation_documents(view: SchedulerView, now: int) -> list[doc.IsolationFields]:
     """What operators took out of use, by target in natural order."""
     every = view.cluster.isolations.values()
     return [
@@ -189,10 +181,10 @@ def switch_rows(
     jobs_of_node: Mapping[str, Sequence[str]],
     faulty_nodes: Collection[str] = (),
     cut_off: Collection[str] = (),
-) -> list[SwitchFields]:
+) -> list[doc.SwitchFields]:
     """Every switch with its state and nodes. `cut_off`: nodes that report that their switches are faulty."""
     return [
-        SwitchFields(
+        doc.SwitchFields(
             ip=switch.ip,
             state=facts.state.word,
             healthy=facts.healthy,
@@ -200,7 +192,7 @@ def switch_rows(
             free_nodes=sum(1 for seat in seats if seat.node in free_nodes),
             servers=max((server.index + 1 for server in switch.servers), default=0),
             nodes=[
-                SwitchNodeFields(
+                doc.SwitchNodeFields(
                     node=seat.node,
                     position=seat.index,
                     free=seat.node in free_nodes,

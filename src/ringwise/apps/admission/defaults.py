@@ -13,18 +13,10 @@ from copy import copy
 from functools import partial
 from typing import Any
 
+from ringwise import wellknown
 from ringwise.manifests.objects.jobs import DEFAULT_RETRIES, default_task_name
 from ringwise.state.job_plugins import NEEDED_PLUGINS
 from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE
-from ringwise.wellknown import (
-    BATCH_GROUP,
-    HIERARCHY,
-    HIERARCHY_WEIGHTS,
-    QUEUE_GATE,
-    SCHEDULER_NAMES,
-    SCHEDULING_GROUP,
-    VOLCANO_SCHEDULER,
-)
 
 #: One operation of a JSON patch.
 Operation = dict[str, Any]
@@ -59,7 +51,7 @@ def fill_job(job: dict[str, Any]) -> list[Operation]:
     if not spec.get("queue"):
         patch.set(spec, "/spec", "queue", DEFAULT_QUEUE)
     if not spec.get("schedulerName"):
-        patch.set(spec, "/spec", "schedulerName", VOLCANO_SCHEDULER)
+        patch.set(spec, "/spec", "schedulerName", wellknown.VOLCANO_SCHEDULER)
     if not spec.get("maxRetry"):
         patch.set(spec, "/spec", "maxRetry", DEFAULT_RETRIES)
     total = 0
@@ -118,10 +110,10 @@ def fill_queue(queue: dict[str, Any]) -> list[Operation]:
         patch.set(spec, "/spec", "parent", ROOT_QUEUE)
     annotations = meta.get("annotations") if isinstance(meta, dict) else None
     if isinstance(annotations, dict):
-        path, weights = annotations.get(HIERARCHY), annotations.get(HIERARCHY_WEIGHTS)
+        path, weights = annotations.get(wellknown.HIERARCHY), annotations.get(wellknown.HIERARCHY_WEIGHTS)
         if _is_text(path) and _is_text(weights) and str(path).split("/")[0] != "root":
-            patch.set(annotations, "/metadata/annotations", HIERARCHY, f"root/{path}")
-            patch.set(annotations, "/metadata/annotations", HIERARCHY_WEIGHTS, f"1/{weights}")
+            patch.set(annotations, "/metadata/annotations", wellknown.HIERARCHY, f"root/{path}")
+            patch.set(annotations, "/metadata/annotations", wellknown.HIERARCHY_WEIGHTS, f"1/{weights}")
     return patch.operations
 
 
@@ -133,7 +125,9 @@ def fill_pod_group(group: dict[str, Any], queue: str | None) -> list[Operation]:
     return patch.operations
 
 
-def fill_pod(pod: dict[str, Any], scheduler_names: Collection[str] = SCHEDULER_NAMES) -> list[Operation]:
+def fill_pod(
+    pod: dict[str, Any], scheduler_names: Collection[str] = wellknown.SCHEDULER_NAMES
+) -> list[Operation]:
     """Add the scheduling gate that the pod asks for in place: the scheduler removes it with the admission."""
     patch, meta, spec = Patch(), pod.get("metadata"), pod.get("spec")
     if not isinstance(meta, dict) or not isinstance(spec, dict):
@@ -143,12 +137,12 @@ def fill_pod(pod: dict[str, Any], scheduler_names: Collection[str] = SCHEDULER_N
         return []
     annotations = meta.get("annotations")
     gates = spec.get("schedulingGates") or []
-    if not isinstance(annotations, dict) or annotations.get(QUEUE_GATE) != "true":
+    if not isinstance(annotations, dict) or annotations.get(wellknown.QUEUE_GATE) != "true":
         return []
-    if spec.get("nodeName") or not isinstance(gates, list) or {"name": QUEUE_GATE} in gates:
+    if spec.get("nodeName") or not isinstance(gates, list) or {"name": wellknown.QUEUE_GATE} in gates:
         # A pod that has a node cannot wait.
         return []
-    patch.set(spec, "/spec", "schedulingGates", [*gates, {"name": QUEUE_GATE}])
+    patch.set(spec, "/spec", "schedulingGates", [*gates, {"name": wellknown.QUEUE_GATE}])
     return patch.operations
 
 
@@ -165,8 +159,8 @@ def filled_kinds(
 ) -> Mapping[tuple[str, str], Callable[[dict[str, Any]], list[Operation]]]:
     """By group and kind: what is filled in when an object is created in a namespace that names this queue."""
     return {
-        (BATCH_GROUP, "Job"): fill_job,
-        (SCHEDULING_GROUP, "Queue"): fill_queue,
-        (SCHEDULING_GROUP, "PodGroup"): partial(fill_pod_group, queue=queue),
+        (wellknown.BATCH_GROUP, "Job"): fill_job,
+        (wellknown.SCHEDULING_GROUP, "Queue"): fill_queue,
+        (wellknown.SCHEDULING_GROUP, "PodGroup"): partial(fill_pod_group, queue=queue),
         ("", "Pod"): partial(fill_pod, scheduler_names=scheduler_names),
     }

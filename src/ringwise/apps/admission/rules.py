@@ -13,25 +13,13 @@ from typing import Any
 
 import msgspec
 
+from ringwise import wellknown
 from ringwise.apps.admission.defaults import fill_job
 from ringwise.apps.extensions import new_scheduler
+from ringwise.framework import reasons
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.gangs.visible_devices import refused_choice
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import (
-    CHIPS_OF_INIT_CONTAINER,
-    MALFORMED_HYPER_NODE,
-    MALFORMED_JOB,
-    MALFORMED_QUEUE,
-    OTHER_SCHEDULER,
-    QUEUE_NOT_A_LEAF,
-    QUEUE_NOT_OPEN,
-    QUEUE_PROTECTED,
-    TOO_MANY_CHIP_CONTAINERS,
-    UNKNOWN_QUEUE,
-    VISIBLE_DEVICES_HIDDEN,
-    VISIBLE_DEVICES_SET,
-)
 from ringwise.kube.watch.readers import ObservedQueue, pods_in
 from ringwise.kube.write.tenant_text import problem_text
 from ringwise.manifests.objects.groups import pod_group_from_wire, queue_from_wire
@@ -83,16 +71,6 @@ from ringwise.state.vcjob import VcJob
 from ringwise.state.workload import Workload
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
-from ringwise.wellknown import (
-    BATCH_GROUP,
-    DEFAULT_SCHEDULER,
-    HYPER_NODES,
-    RA_BLOCK,
-    SCHEDULE_POLICY,
-    SCHEDULER_NAMES,
-    SCHEDULING_GROUP,
-    SP_BLOCK,
-)
 
 #: Triggers of reasons that only the submitter can fix.
 _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
@@ -100,12 +78,12 @@ _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
 _OF_ONE_POD = frozenset(
     kind.code
     for kind in (
-        TOO_MANY_CHIP_CONTAINERS,
-        CHIPS_OF_INIT_CONTAINER,
+        reasons.TOO_MANY_CHIP_CONTAINERS,
+        reasons.CHIPS_OF_INIT_CONTAINER,
         MIXED_RESOURCES,
-        MALFORMED_JOB,
-        VISIBLE_DEVICES_SET,
-        VISIBLE_DEVICES_HIDDEN,
+        reasons.MALFORMED_JOB,
+        reasons.VISIBLE_DEVICES_SET,
+        reasons.VISIBLE_DEVICES_HIDDEN,
     )
 )
 
@@ -116,7 +94,7 @@ class ClusterFacts:
 
     catalog: BoardCatalog
     #: `schedulerName` of the pods that are ours.
-    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
+    scheduler_names: tuple[str, ...] = wellknown.SCHEDULER_NAMES
     configuration: Configuration = field(default_factory=default_configuration)
     queues: dict[str, Queue] | None = None
     #: What is known of the status of the queues.
@@ -199,12 +177,12 @@ def _is_ours(kind: tuple[str, str], raw: msgspec.Raw, cluster: ClusterFacts, iss
         names = workload.schedulers
     elif kind == ("", "Pod"):
         names = (_pod(raw, issues)[1].scheduler,)
-    elif kind == (BATCH_GROUP, "Job"):
+    elif kind == (wellknown.BATCH_GROUP, "Job"):
         names = _vcjob(raw, issues).schedulers
-    elif kind == (SCHEDULING_GROUP, "PodGroup"):
+    elif kind == (wellknown.SCHEDULING_GROUP, "PodGroup"):
         _pod_group(raw, issues)
         return True
-    elif kind == (HYPER_NODES.group, HYPER_NODES.kind):
+    elif kind == (wellknown.HYPER_NODES.group, wellknown.HYPER_NODES.kind):
         _hyper_node(raw, issues)
         return True
     else:
@@ -241,10 +219,10 @@ def judge_vcjob(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
         return Review(_malformed(issues.oversized))
     if issues.errors or job.problems:
         errors = _malformed(map(_with_volcano_words, issues.errors))
-        return Review(errors + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
+        return Review(errors + tuple(reasons.MALFORMED_JOB(problem=one) for one in job.problems))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
     verdict = _judged(cluster, events)
-    if any(reason.code == QUEUE_NOT_A_LEAF.code for reason in verdict.warnings):
+    if any(reason.code == reasons.QUEUE_NOT_A_LEAF.code for reason in verdict.warnings):
         # As Volcano; other kinds may wait until the queue is a leaf.
         return Review(verdict.warnings)
     return verdict
@@ -279,7 +257,7 @@ def judge_vcjob_change(raw: msgspec.Raw, old: msgspec.Raw, cluster: ClusterFacts
     if _number_of_tasks(before) != _number_of_tasks(after):
         problems.insert(0, "job updates may not add or remove tasks: a task is stopped with 0 replicas")
     if problems:
-        return Review(tuple(MALFORMED_JOB(problem=problem) for problem in problems))
+        return Review(tuple(reasons.MALFORMED_JOB(problem=problem) for problem in problems))
     return judge_vcjob(raw, cluster if moves else no_queues)
 
 
@@ -315,12 +293,12 @@ def _number_of_tasks(spec: dict[str, Any]) -> int:
 
 #: Volcano's words for reasons of the scheduler, in refusals of jobs and of PodGroups; scripts look for them.
 _VOLCANO_WORDS = {
-    UNKNOWN_QUEUE.code: ("unable to find job queue", "unable to find queue"),
-    QUEUE_NOT_OPEN.code: (
+    reasons.UNKNOWN_QUEUE.code: ("unable to find job queue", "unable to find queue"),
+    reasons.QUEUE_NOT_OPEN.code: (
         "can only submit job to queue with state `Open`",
         "can only submit PodGroup to queue with state `Open`",
     ),
-    QUEUE_NOT_A_LEAF.code: ("can only submit job to leaf queue", "can only submit job to leaf queue"),
+    reasons.QUEUE_NOT_A_LEAF.code: ("can only submit job to leaf queue", "can only submit job to leaf queue"),
 }
 _OF_ROOT = "can not submit job to root queue"
 
@@ -328,7 +306,7 @@ _OF_ROOT = "can not submit job to root queue"
 def refusal_text(reason: Reason, kind: str) -> str:
     """What the API server answers: Volcano's words first, where it has some, then our explanation."""
     words = _VOLCANO_WORDS.get(reason.code, ("", ""))[kind == "PodGroup"]
-    if reason.code == QUEUE_NOT_A_LEAF.code and reason.details["queue"] == ROOT_QUEUE:
+    if reason.code == reasons.QUEUE_NOT_A_LEAF.code and reason.details["queue"] == ROOT_QUEUE:
         words = _OF_ROOT
     text = problem_text(reason)
     return f"{words}: {text}" if words else text
@@ -428,7 +406,7 @@ def judge_queue(raw: msgspec.Raw | bytes, cluster: ClusterFacts, old: msgspec.Ra
     if not problems and cluster.queues is not None:
         pods = {name: observed.pods for name, observed in cluster.observed.items()}
         problems += queue_problems(queue, cluster.queues, pods, before)
-    return Review(tuple(MALFORMED_QUEUE(queue=queue.name, problem=problem) for problem in problems))
+    return Review(tuple(reasons.MALFORMED_QUEUE(queue=queue.name, problem=problem) for problem in problems))
 
 
 def _queue(raw: msgspec.Raw | bytes, issues: Findings) -> Queue:
@@ -443,7 +421,9 @@ def judge_hyper_node(raw: msgspec.Raw | bytes, _cluster: ClusterFacts) -> Review
     wire, name = _hyper_node(raw, issues)
     check_new_hyper_node(wire, issues)
     problems = (f"{error.field}: {error.message}" for error in issues.errors)
-    return Review(tuple(MALFORMED_HYPER_NODE(hyper_node=name, problem=problem) for problem in problems))
+    return Review(
+        tuple(reasons.MALFORMED_HYPER_NODE(hyper_node=name, problem=problem) for problem in problems)
+    )
 
 
 def _hyper_node(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[HyperNodeWire, str]:
@@ -464,7 +444,7 @@ def judge_queue_deletion(name: str, cluster: ClusterFacts, old: msgspec.Raw) -> 
     jobs = 0 if closed else sum(max(0, count or 0) for count in status.jobs)
     pods = 0 if closed and not cluster.protect_used_queues else pods_in(status.allocated)
     why = deletion_problem(name, cluster.queues or {}, jobs, pods)
-    return Review((QUEUE_PROTECTED(queue=name, problem=why),)) if why else ALLOWED
+    return Review((reasons.QUEUE_PROTECTED(queue=name, problem=why),)) if why else ALLOWED
 
 
 class _DeletedStatus(QueueStatusWire):
@@ -503,7 +483,7 @@ def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: ClusterF
     """Containers that are added to a pod that exists: nothing else of it changes."""
     pod, before = (msgspec.json.decode(one, type=PodWire) for one in (raw, old))
     spec = pod.spec or PodSpecWire()
-    if (spec.scheduler_name or DEFAULT_SCHEDULER) not in cluster.scheduler_names:
+    if (spec.scheduler_name or wellknown.DEFAULT_SCHEDULER) not in cluster.scheduler_names:
         return ALLOWED
     there = {one.name for one in (before.spec or PodSpecWire()).ephemeral_containers or ()}
     containers = spec.ephemeral_containers or ()
@@ -524,11 +504,15 @@ def _pod(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[PodWire, Pod]:
 def _judged_on_some_board(cluster: ClusterFacts, pod: Pod) -> Review:
     """A pod of a PodGroup that may name the board: refused if it is invalid on every board of its chips."""
     verdict = _judged_as_member(cluster, pod)
-    if not verdict.refusals or verdict.refusals[0].code in _OF_ONE_POD or SCHEDULE_POLICY in pod.annotations:
+    if (
+        not verdict.refusals
+        or verdict.refusals[0].code in _OF_ONE_POD
+        or wellknown.SCHEDULE_POLICY in pod.annotations
+    ):
         return verdict
     for board in cluster.catalog.serving(pod.cls.resource or ""):
         for policy in board.policies[:1]:
-            named = replace(pod, annotations={**pod.annotations, SCHEDULE_POLICY: policy})
+            named = replace(pod, annotations={**pod.annotations, wellknown.SCHEDULE_POLICY: policy})
             if not _judged_as_member(cluster, named).refusals:
                 return ALLOWED
     return verdict
@@ -541,7 +525,7 @@ def _judged_as_member(cluster: ClusterFacts, pod: Pod) -> Review:
         return ALLOWED
     if alone.refusals[0].code in _OF_ONE_POD:
         return Review(alone.refusals[:1])
-    if SP_BLOCK in pod.annotations or RA_BLOCK in pod.annotations:
+    if wellknown.SP_BLOCK in pod.annotations or wellknown.RA_BLOCK in pod.annotations:
         return ALLOWED
     companion = replace(pod, uid=f"{pod.uid}+", name=f"{pod.name}+")
     pair = new_scheduler(cluster.configuration, cluster.catalog, cluster.scheduler_names)
@@ -576,13 +560,13 @@ def _scheduler(cluster: ClusterFacts, events: Sequence[ev.Event]) -> Scheduler:
 
 def _before_plugins(view: SchedulerView, job: Job, cluster: ClusterFacts) -> Reason | None:
     reason = view.refusal(job)
-    if cluster.queues is None and reason is not None and reason.code == UNKNOWN_QUEUE.code:
+    if cluster.queues is None and reason is not None and reason.code == reasons.UNKNOWN_QUEUE.code:
         # No queue was reported yet: that this one is unknown means nothing.
         return None
     if reason is not None:
         return reason
     queue = view.queues[job.queue]
-    return None if queue.state == "Open" else QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
+    return None if queue.state == "Open" else reasons.QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
 
 
 def _verdict(reason: Reason | None, job: Job | None = None) -> Review:
@@ -596,12 +580,12 @@ def _not_ours(cluster: ClusterFacts, name: str) -> Review:
     """Never refused: another scheduler may serve it."""
     served = sorted(cluster.scheduler_names)
     close = nearest(name, served)
-    reason = OTHER_SCHEDULER(scheduler=name, served=served, nearest=close or served[-1])
+    reason = reasons.OTHER_SCHEDULER(scheduler=name, served=served, nearest=close or served[-1])
     return Review(warnings=(reason.suggesting(close),))
 
 
 def _is_final(reason: Reason) -> bool:
-    if reason.code == QUEUE_NOT_OPEN.code:
+    if reason.code == reasons.QUEUE_NOT_OPEN.code:
         return True
     return reason.kind.stage is Stage.VALIDATE and reason.kind.resolved_by <= _USER_FIXABLE
 
@@ -620,7 +604,7 @@ _NEGATIVE = {
 
 def _malformed(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
     return tuple(
-        MALFORMED_JOB(problem=f"{error.field}: {error.message}" if error.field else error.message)
+        reasons.MALFORMED_JOB(problem=f"{error.field}: {error.message}" if error.field else error.message)
         for error in errors
     )
 

@@ -21,27 +21,11 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from ringwise import wellknown
+from ringwise.apps.admission import rules
 from ringwise.apps.admission.cost import Cost, cost_of
 from ringwise.apps.admission.defaults import Operation, filled_kinds
 from ringwise.apps.admission.queue_reads import QueueLister
-from ringwise.apps.admission.rules import (
-    ALLOWED,
-    ClusterFacts,
-    Review,
-    judge_debug_containers,
-    judge_hyper_node,
-    judge_operator_job,
-    judge_pod,
-    judge_pod_group,
-    judge_queue,
-    judge_queue_deletion,
-    judge_replicated,
-    judge_sizes,
-    judge_vcjob,
-    judge_vcjob_change,
-    note_queue_change,
-    refusal_text,
-)
 from ringwise.apps.admission.serving_certificate import (
     CertificateManager,
     SecretNotFoundError,
@@ -77,15 +61,6 @@ from ringwise.metrics.endpoints import parse_address, serving
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.web.connections import read_body, serving_application
-from ringwise.wellknown import (
-    ADMISSION_API,
-    BATCH_GROUP,
-    HYPER_NODES,
-    SCHEDULER_NAMES,
-    SCHEDULING_GROUP,
-    SCHEDULING_QUEUE_NAME,
-    VOLCANO_SYSTEM,
-)
 
 _LOG = Logger()
 
@@ -145,21 +120,21 @@ class _Object(ObjectWire):
     spec: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, ClusterFacts], Review]] = {
-    (BATCH_GROUP, "Job"): judge_vcjob,
-    (SCHEDULING_GROUP, "PodGroup"): judge_pod_group,
-    (SCHEDULING_GROUP, "Queue"): judge_queue,
-    (HYPER_NODES.group, HYPER_NODES.kind): judge_hyper_node,
-    ("", "Pod"): judge_pod,
-    **{kind: partial(judge_replicated, kind=kind[1]) for kind in REPLICATED_KINDS},
-    **{kind: partial(judge_operator_job, kind=kind) for kind in OPERATOR_KINDS},
+_JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, rules.ClusterFacts], rules.Review]] = {
+    (wellknown.BATCH_GROUP, "Job"): rules.judge_vcjob,
+    (wellknown.SCHEDULING_GROUP, "PodGroup"): rules.judge_pod_group,
+    (wellknown.SCHEDULING_GROUP, "Queue"): rules.judge_queue,
+    (wellknown.HYPER_NODES.group, wellknown.HYPER_NODES.kind): rules.judge_hyper_node,
+    ("", "Pod"): rules.judge_pod,
+    **{kind: partial(rules.judge_replicated, kind=kind[1]) for kind in REPLICATED_KINDS},
+    **{kind: partial(rules.judge_operator_job, kind=kind) for kind in OPERATOR_KINDS},
 }
 
 
 def read_review(body: bytes) -> _Request | None:
     """The request of an AdmissionReview of admission.k8s.io/v1; None when the body is none."""
     review = readable(body, _Review, _Review())
-    if (review.api_version, review.kind) != (ADMISSION_API, "AdmissionReview"):
+    if (review.api_version, review.kind) != (wellknown.ADMISSION_API, "AdmissionReview"):
         return None
     request = review.request
     return request if request is not None and request.uid else None
@@ -181,10 +156,10 @@ def _unchecked(request: _Request, why: str) -> dict[str, Any]:
 def _reviewed(request: _Request, response: Mapping[str, Any]) -> dict[str, Any]:
     """The AdmissionReview of a response, which allows the request unless it says otherwise."""
     response = {"uid": request.uid, "allowed": True, **response}
-    return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
+    return {"apiVersion": wellknown.ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
 
-def _judged(request: _Request, cluster: ClusterFacts, excess: str) -> Review:
+def _judged(request: _Request, cluster: rules.ClusterFacts, excess: str) -> rules.Review:
     """With an excess of cost only sizes are checked: that takes as long as to read the object."""
     try:
         if excess:
@@ -197,15 +172,15 @@ def _judged(request: _Request, cluster: ClusterFacts, excess: str) -> Review:
     except Exception as defect:
         # A defect here, or an unreadable object: the scheduler or the controller reports it later.
         _LOG.warning("allowed without a check", kind=request.kind.kind, why=repr(defect)[:300])
-        return ALLOWED
+        return rules.ALLOWED
 
 
-def _answered(request: _Request, verdict: Review, excess: str) -> dict[str, Any]:
+def _answered(request: _Request, verdict: rules.Review, excess: str) -> dict[str, Any]:
     if excess and not verdict.refusals:
         return _unchecked(request, excess)
     response: dict[str, Any] = {"allowed": not verdict.refusals}
     if verdict.refusals:
-        shown = [refusal_text(reason, request.kind.kind) for reason in verdict.refusals[:_MAX_REASONS]]
+        shown = [rules.refusal_text(reason, request.kind.kind) for reason in verdict.refusals[:_MAX_REASONS]]
         more = len(verdict.refusals) - len(shown)
         message = "; also: ".join(shown) + (f"; and {more} more" if more else "")
         response["status"] = {"code": 400, "reason": "BadRequest", "message": message[:_MAX_MESSAGE]}
@@ -240,52 +215,56 @@ def _warning(reason: Reason) -> str:
     return f"it will wait: {problem_text(reason)}"
 
 
-def _of_sizes(request: _Request, cluster: ClusterFacts) -> Review:
+def _of_sizes(request: _Request, cluster: rules.ClusterFacts) -> rules.Review:
     """Status and finalizers are never in the way: subresources and objects that are deleted are allowed."""
     if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
-        return ALLOWED
+        return rules.ALLOWED
     kind = (request.kind.group, request.kind.kind)
     if request.operation == "CREATE":
-        return judge_sizes(kind, request.object, cluster)
+        return rules.judge_sizes(kind, request.object, cluster)
     if msgspec.json.decode(request.object, type=_Object).metadata.deletion_timestamp:
-        return ALLOWED
-    return judge_sizes(kind, request.object, cluster, request.old_object)
+        return rules.ALLOWED
+    return rules.judge_sizes(kind, request.object, cluster, request.old_object)
 
 
-def _verdict(request: _Request, cluster: ClusterFacts) -> Review:
+def _verdict(request: _Request, cluster: rules.ClusterFacts) -> rules.Review:
     if request.operation == "DELETE":
-        is_queue = (request.kind.group, request.kind.kind) == (SCHEDULING_GROUP, "Queue")
-        return judge_queue_deletion(request.name, cluster, request.old_object) if is_queue else ALLOWED
+        is_queue = (request.kind.group, request.kind.kind) == (wellknown.SCHEDULING_GROUP, "Queue")
+        return (
+            rules.judge_queue_deletion(request.name, cluster, request.old_object)
+            if is_queue
+            else rules.ALLOWED
+        )
     if request.sub_resource == DEBUG_CONTAINERS and request.operation == "UPDATE":
-        return judge_debug_containers(request.object, request.old_object, cluster)
+        return rules.judge_debug_containers(request.object, request.old_object, cluster)
     judge = _JUDGES.get((request.kind.group, request.kind.kind))
     if judge is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
-        return ALLOWED
+        return rules.ALLOWED
     if request.operation == "UPDATE":
         new = msgspec.json.decode(request.object, type=_Object)
         old = msgspec.json.decode(request.old_object, type=_Object)
         # Existing objects must stay editable and deletable: only a change from valid to invalid is rejected.
         if new.metadata.deletion_timestamp:
-            return ALLOWED
-        if judge is judge_queue:
+            return rules.ALLOWED
+        if judge is rules.judge_queue:
             # It is compared rule by rule: annotations count, and one wrong part hides no other.
-            return judge_queue(request.object, cluster, request.old_object)
+            return rules.judge_queue(request.object, cluster, request.old_object)
         sizes = _of_sizes(request, cluster)
         # Of pods and PodGroups that exist nothing else is checked, as in Volcano.
-        if sizes.refusals or judge is judge_pod or bytes(new.spec) == bytes(old.spec):
+        if sizes.refusals or judge is rules.judge_pod or bytes(new.spec) == bytes(old.spec):
             return sizes
-        if judge is judge_pod_group:
-            return note_queue_change(request.object, request.old_object)
-        if judge is judge_vcjob:
-            return judge_vcjob_change(request.object, request.old_object, cluster)
+        if judge is rules.judge_pod_group:
+            return rules.note_queue_change(request.object, request.old_object)
+        if judge is rules.judge_vcjob:
+            return rules.judge_vcjob_change(request.object, request.old_object, cluster)
         if judge(request.old_object, cluster).refusals:
-            return ALLOWED
+            return rules.ALLOWED
     return judge(request.object, cluster)
 
 
 def filled(
     body: bytes,
-    scheduler_names: Collection[str] = SCHEDULER_NAMES,
+    scheduler_names: Collection[str] = wellknown.SCHEDULER_NAMES,
     namespace_queues: Mapping[str, str] | None = None,
 ) -> dict[str, Any] | None:
     """The AdmissionReview of the response, with what is filled in; None when the body is not a review."""
@@ -314,7 +293,9 @@ def _patch(request: _Request, fill: Callable[[dict[str, Any]], list[Operation]])
     return {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(operations)).decode()}
 
 
-def attributed(body: bytes, scheduler_names: Collection[str] = SCHEDULER_NAMES) -> dict[str, Any] | None:
+def attributed(
+    body: bytes, scheduler_names: Collection[str] = wellknown.SCHEDULER_NAMES
+) -> dict[str, Any] | None:
     """The AdmissionReview of the response, with the user of a job; None when the body is not a review.
 
     Of every size: a job that is too large to be checked must not be nobody's.
@@ -340,7 +321,7 @@ class Reviews:
     """
 
     def __init__(
-        self, cluster: ClusterFacts, queues: QueueLister | None = None, max_wait: float = _MAX_WAIT
+        self, cluster: rules.ClusterFacts, queues: QueueLister | None = None, max_wait: float = _MAX_WAIT
     ) -> None:
         """`queues` reads the queues again before a review is rejected because of one."""
         self._cluster = cluster
@@ -369,7 +350,9 @@ class Reviews:
                     verdict = await self._judged(request, cost, current, deadline)
         return _answered(request, verdict, cost.excess)
 
-    async def _judged(self, request: _Request, cost: Cost, cluster: ClusterFacts, deadline: float) -> Review:
+    async def _judged(
+        self, request: _Request, cost: Cost, cluster: rules.ClusterFacts, deadline: float
+    ) -> rules.Review:
         """Wait for the turn of a review and check it. TimeoutError: its turn did not come in time."""
         turn = self._small if cost.is_small else self._large
         async with asyncio.timeout_at(deadline):
@@ -387,7 +370,7 @@ def _response(review: dict[str, Any] | None) -> web.Response:
     return web.json_response(review)
 
 
-def application(cluster: ClusterFacts, queues: QueueLister | None = None) -> web.Application:
+def application(cluster: rules.ClusterFacts, queues: QueueLister | None = None) -> web.Application:
     reviews = Reviews(cluster, queues)
 
     async def validate(request: web.Request) -> web.Response:
@@ -411,13 +394,13 @@ def application(cluster: ClusterFacts, queues: QueueLister | None = None) -> web
 class Options:
     kubeconfig: str | None = None
     context: str | None = None
-    namespace: str = VOLCANO_SYSTEM
+    namespace: str = wellknown.VOLCANO_SYSTEM
     configuration_map: tuple[str, str] | None = None
     address: str = f"127.0.0.1:{WEBHOOK_PORT}"
     health_address: str = "127.0.0.1:11251"
     #: DNS names in addition to those of the Service: for a webhook outside the cluster.
     hosts: tuple[str, ...] = ()
-    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
+    scheduler_names: tuple[str, ...] = wellknown.SCHEDULER_NAMES
     #: Board files of one's own.
     boards: tuple[Path, ...] = ()
     #: A certificate that another program renews; without it the webhook creates its own.
@@ -444,7 +427,7 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set; `started` is called with the port."""
     clock = clock or RealClock()
-    cluster = ClusterFacts(
+    cluster = rules.ClusterFacts(
         shipped_catalog(options.boards),
         options.scheduler_names,
         protect_used_queues=options.protect_used_queues,
@@ -536,7 +519,7 @@ class NamespaceReader(StatusReader[ObjectWire]):
 
     def objects(self, wire: ObjectWire, issues: Findings) -> KeyedObjects | None:
         meta = wire.metadata
-        queue = (meta.annotations or {}).get(SCHEDULING_QUEUE_NAME)
+        queue = (meta.annotations or {}).get(wellknown.SCHEDULING_QUEUE_NAME)
         if queue:
             self._observed[meta.name or ""] = queue
         else:
@@ -544,7 +527,9 @@ class NamespaceReader(StatusReader[ObjectWire]):
         return ()
 
 
-def _reflectors(client: Client, options: Options, cluster: ClusterFacts, clock: Clock) -> list[Reflector]:
+def _reflectors(
+    client: Client, options: Options, cluster: rules.ClusterFacts, clock: Clock
+) -> list[Reflector]:
     def take(events: list[Event]) -> None:
         for event in events:
             cluster.take(event)

@@ -30,25 +30,15 @@ from ringwise.reasons import Reason, ReasonKind, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.entries import expanded
 from ringwise.scheduler.cache.record_tables import table_of
-from ringwise.state.model import (
-    HyperNodeMember,
-    Isolation,
-    Node,
-    NodeReservation,
-    PriorityClass,
-    Requirement,
-    Taint,
-    Toleration,
-    VisibleDevices,
-)
+from ringwise.state import model
 from ringwise.wellknown import BUNDLE_PATTERN
 
 #: Fields with free text: what people write, and sentences about their objects.
 _TEXTS = {
-    *((Isolation, name) for name in ("by", "reason")),
-    *((NodeReservation, name) for name in ("by", "reason")),
+    *((model.Isolation, name) for name in ("by", "reason")),
+    *((model.NodeReservation, name) for name in ("by", "reason")),
     *((MovePlan, name) for name in ("by", "approved_by")),
-    *((VisibleDevices, name) for name in ("container", "field", "source")),
+    *((model.VisibleDevices, name) for name in ("container", "field", "source")),
     *((cmd.SetHyperNodeStatus, "reason"), (cmd.SetJobStatus, "reason"), (cmd.SetGroupStatus, "start")),
     (cmd.Publish, "data"),
 }
@@ -60,7 +50,9 @@ _ORIGIN = "origin"
 #: Fields with names that others are made of.
 _NAMES = frozenset({"name", "namespace", "queue", "parent", "node", "pod", "group", "task", "job", "key"})
 #: What nothing is made of: priority classes, keys of labels, and plugins.
-_JOINED_WITH_NOTHING = frozenset({PriorityClass, Requirement, Taint, Toleration, PluginOption})
+_JOINED_WITH_NOTHING = frozenset(
+    {model.PriorityClass, model.Requirement, model.Taint, model.Toleration, PluginOption}
+)
 #: All that are decided, wherever they are declared.
 _COMMANDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(cmd.Command)}
 
@@ -204,8 +196,8 @@ def _matched(value: dict[str, Any], renamed: dict[str, Any], renaming: Renaming)
 
 
 _MORE: Mapping[type, Callable[[dict[str, Any], dict[str, Any], Renaming], None]] = {
-    HyperNodeMember: _member,
-    Node: _matched,
+    model.HyperNodeMember: _member,
+    model.Node: _matched,
 }
 
 

@@ -9,20 +9,9 @@ from typing import Any, Protocol
 
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import Registry
+from ringwise.kube.watch import readers
 from ringwise.kube.watch.config_map_readers import ConfigurationReader, DiscoveryReader, ReportReader
 from ringwise.kube.watch.objects import KeyedObjects
-from ringwise.kube.watch.readers import (
-    DataReader,
-    GroupReader,
-    HyperNodeReader,
-    JobReader,
-    Observed,
-    PlainReader,
-    PodReader,
-    QueueReader,
-    ReasonGroupReader,
-    ReasonPodReader,
-)
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.list_watch import WatchEvent
 from ringwise.kubeclient.resources import Resource
@@ -134,7 +123,7 @@ def stand_in_for(reader: Reader, received: object, before: KeyedObjects, origin:
 
 
 def watched_kinds(
-    observed: Observed,
+    observed: readers.Observed,
     configuration: tuple[str, str] | None = None,
     *,
     discovery: tuple[str, str] | None = None,
@@ -157,13 +146,17 @@ def watched_kinds(
         Configuration: lambda: ConfigurationReader(registry, warn),
         TopologyDiscovery: lambda: DiscoveryReader(warn),
         DeviceReport: ReportReader,
-        Queue: lambda: QueueReader(observed.queues),
-        HyperNode: lambda: HyperNodeReader(observed.hyper_nodes),
-        VcJob: lambda: JobReader(classes, observed.templates),
+        Queue: lambda: readers.QueueReader(observed.queues),
+        HyperNode: lambda: readers.HyperNodeReader(observed.hyper_nodes),
+        VcJob: lambda: readers.JobReader(classes, observed.templates),
         PodGroup: lambda: (
-            GroupReader(observed.groups) if written is None else ReasonGroupReader(observed.groups, written)
+            readers.GroupReader(observed.groups)
+            if written is None
+            else readers.ReasonGroupReader(observed.groups, written)
         ),
-        Pod: lambda: PodReader(classes) if written is None else ReasonPodReader(classes, written),
+        Pod: lambda: (
+            readers.PodReader(classes) if written is None else readers.ReasonPodReader(classes, written)
+        ),
     }
     result: list[tuple[WatchTarget, Reader]] = []
     for kind in KINDS:
@@ -175,8 +168,8 @@ def watched_kinds(
             watches = (Watch("discovery", discovery[0], object=discovery[1]),)
         if kind.value is Configuration and configuration is not None:
             watches = (Watch("configuration", configuration[0], object=configuration[1]),)
-        plain: Callable[[], Reader] = partial(PlainReader, kind, classes, observed.conditions)
+        plain: Callable[[], Reader] = partial(readers.PlainReader, kind, classes, observed.conditions)
         if kind.read_data is not None:
-            plain = partial(DataReader, kind)
+            plain = partial(readers.DataReader, kind)
         result += [(WatchTarget.of(kind, watch), special.get(kind.value, plain)()) for watch in watches]
     return result
