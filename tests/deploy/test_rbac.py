@@ -100,9 +100,9 @@ async def written(
     clock = InstantClock()
     fence = Fence(clock)
     fence.open_forever()
-    templates = TemplateStore()
+    templates: TemplateStore = {}
     if raw_job is not None:
-        templates.put("default/job", JobTemplates.of(msgspec.Raw(json.dumps(raw_job).encode())))
+        templates["default/job"] = JobTemplates.of(msgspec.Raw(json.dumps(raw_job).encode()))
     binder = Binder(
         client,
         fence,

@@ -14,7 +14,6 @@ import msgspec
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.config_map_readers import ReportReader
-from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
 from ringwise.kube.watch.readers import (
     GroupReader,
@@ -103,7 +102,7 @@ class ObjectFeed:
             "Queue": QueueReader({}),
             "PriorityClass": PlainReader(KIND_OF[PriorityClass]),
             "ConfigMap": ReportReader(),
-            "Job": JobReader(classes, TemplateStore()),
+            "Job": JobReader(classes, {}),
             **{
                 KIND_OF[kind].name: PlainReader(KIND_OF[kind])
                 for kind in (

@@ -123,7 +123,7 @@ def vcjob(scenario: Scenario, team: str) -> dict[str, Any]:
 
 def pods_of_vcjob(created: bytes) -> list[dict[str, Any]]:
     """The pods that the controller creates for a vcjob, once it is admitted to its queue."""
-    templates = TemplateStore()
+    templates: TemplateStore = {}
     objects = JobReader(PodClassCache(), templates).read(msgspec.Raw(created), Findings("vcjob"))
     assert objects is not None
     (key, job), *_ = objects

@@ -26,7 +26,6 @@ from ringwise.apps.suspension import (
     job_change_document,
     not_suspendable,
 )
-from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.readers import JobReader
 from ringwise.kube.write.job_commands import job_command
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, IgnoredStatus, run
@@ -203,9 +202,7 @@ class JobChanges:
 
     def _read(self, manifest: Object) -> VcJob:
         issues = Findings(f"vcjob {self._key}")
-        read = JobReader(PodClassCache(), TemplateStore()).read(
-            msgspec.Raw(msgspec.json.encode(manifest)), issues
-        )
+        read = JobReader(PodClassCache(), {}).read(msgspec.Raw(msgspec.json.encode(manifest)), issues)
         for _, job in read or ():
             if isinstance(job, VcJob):
                 return job

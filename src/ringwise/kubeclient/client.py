@@ -134,7 +134,7 @@ class _Details(msgspec.Struct, rename="camel"):
     retry_after_seconds: int | None = None
 
 
-class _Status(msgspec.Struct):
+class Status(msgspec.Struct):
     reason: str | None = None
     message: str | None = None
     code: int | None = None
@@ -618,7 +618,7 @@ def _decoded(answer: bytes, shape: type[Struct]) -> Struct:
 
 
 def _error(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
-    status = readable(answer, _Status, None) or _Status(message=answer[:200].decode(errors="replace"))
+    status = readable(answer, Status, None) or Status(message=answer[:200].decode(errors="replace"))
     wait: float | None = None
     header = response.headers.get("Retry-After", "")
     if header.isascii() and header.isdigit():

@@ -21,6 +21,7 @@ from ringwise.kubeclient.client import (
     ApiError,
     Client,
     Page,
+    Status,
     UnreachableError,
 )
 from ringwise.kubeclient.clock import Clock
@@ -28,7 +29,7 @@ from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
-from ringwise.manifests.text.readable import UNREADABLE
+from ringwise.manifests.text.readable import UNREADABLE, readable
 from ringwise.manifests.text.wire import MetaWire, WireStruct
 
 _LOG = Logger()
@@ -62,12 +63,6 @@ class NamedObject(WireStruct):
 
 
 Named = ObjectName | MetaWire
-
-
-class _ErrorStatus(msgspec.Struct):
-    code: int = 0
-    reason: str = ""
-    message: str = ""
 
 
 _RAW_EVENT = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
@@ -236,8 +231,9 @@ class ListWatch(ABC):
             self._list_again("unreadable")
             raise
         if event.type == "ERROR":
-            status = _error_status(raw_watch_event(line).object)
-            raise ApiError(status.code or 500, status.reason, status.message or "the watch failed")
+            unknown = Status(message="the watch failed without a reason")
+            status = readable(raw_watch_event(line).object, Status, unknown)
+            raise ApiError(status.code or 500, status.reason or "", status.message or "the watch failed")
         meta = name_of(event.object)
         version = (meta.resource_version if meta is not None else None) or ""
         if 0 < version_number(version) <= version_number(self._version):
@@ -245,10 +241,3 @@ class ListWatch(ABC):
             return None
         self._version = version or self._version
         return event, meta
-
-
-def _error_status(raw: msgspec.Raw) -> _ErrorStatus:
-    try:
-        return msgspec.json.decode(raw, type=_ErrorStatus)
-    except UNREADABLE:
-        return _ErrorStatus(500, "", "the watch failed without a reason")

@@ -67,11 +67,9 @@ def first_by_rank(job: Job) -> list[Pod]:
 def is_listed(view: SchedulerView, job: Job, answers: dict[str, Bind], everything: bool) -> bool:
     if any(uid in answers or view.is_pending(pod) for uid, pod in job.pods.items()):
         return True
-    if job.reason is not None and job.reason.code == PODS_GATED.code:
-        return True
     if not job.pods and (job.prospective or job.defects):
         return True
-    if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
+    if job.reason is not None and job.reason.code in (PODS_GATED.code, OTHER_SCHEDULER.code):
         return True
     return everything and any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
 

@@ -64,7 +64,7 @@ class Executing:
     def recreate(self, uid: str) -> None:
         """The job is deleted, and created again; nothing deletes its objects and pods but what is tested."""
         job = {**JOB, "metadata": {**JOB["metadata"], "uid": uid}}
-        self.templates.put("default/train", JobTemplates.of(msgspec.Raw(msgspec.json.encode(job))))
+        self.templates["default/train"] = JobTemplates.of(msgspec.Raw(msgspec.json.encode(job)))
         self.api.put(JOBS, job)
         for pod in self.api.all("/api/v1/pods"):
             self.api.remove("/api/v1/pods", f"default/{pod['metadata']['name']}")
@@ -85,8 +85,8 @@ async def executing(clock: InstantClock | None = None) -> AsyncIterator[Executin
         clock = clock or InstantClock()
         fence = Fence(clock)
         fence.open_forever()
-        templates = TemplateStore()
-        templates.put("default/train", JobTemplates.of(msgspec.Raw(msgspec.json.encode(JOB))))
+        templates: TemplateStore = {}
+        templates["default/train"] = JobTemplates.of(msgspec.Raw(msgspec.json.encode(JOB)))
         api.put(JOBS, {**JOB})
         binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
         creations = Creations()

@@ -378,7 +378,7 @@ async def test_an_unusable_template_is_reported_and_the_status_is_written() -> N
         container = {"name": "main", "image": "i", "volumeMounts": ["nonsense"]}
         tasks = [{"name": "worker", "template": {"spec": {"containers": [container]}}}]
         broken = {**JOB, "spec": {"tasks": tasks}}
-        one.templates.put("default/train", JobTemplates.of(msgspec.Raw(msgspec.json.encode(broken))))
+        one.templates["default/train"] = JobTemplates.of(msgspec.Raw(msgspec.json.encode(broken)))
         additions = PodAdditions(mounts=((SSH_FOLDER, "Secret", "train-ssh"),))
         await one.do(
             CreatePod(worker(0), "default/train", additions), SetJobStatus("default/train", "Pending")
@@ -399,7 +399,7 @@ async def test_a_config_map_is_created_or_patched() -> None:
         assert found["metadata"]["ownerReferences"][0]["name"] == "train"
         assert one.api.all(EVENTS) == []
         # The job is gone, and nothing is created that nothing would delete.
-        one.templates.drop("default/train")
+        del one.templates["default/train"]
         one.api.remove(CONFIG_MAPS, "default/train-svc")
         await one.do(Publish("default", "train-svc", {"worker.host": "three"}))
         assert one.api.all(CONFIG_MAPS) == []

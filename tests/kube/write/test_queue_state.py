@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.readers import Observed
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.executor import Executor
@@ -33,9 +32,7 @@ async def test_a_state_that_cannot_be_written_is_an_event_on_the_queue(
         fence.open_forever()
         writer = StatusWriter(client, fence, Observed(), clock=clock)
         binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
-        executor = Executor(
-            client.gated(fence), binder, writer, TemplateStore(), Retrier(clock), lambda failure: None
-        )
+        executor = Executor(client.gated(fence), binder, writer, {}, Retrier(clock), lambda failure: None)
         api.put(QUEUES, {"metadata": {"name": "blue", "uid": "q1"}, "spec": {}})
         if status is not None:
             api.fault("queues/blue", status=status, times=100)

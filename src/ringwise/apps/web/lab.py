@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from ringwise import __version__
 from ringwise.apps.forked_queries import ForkedQueries
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.web.job_documents import Documents, SchedulerAnswers
+from ringwise.apps.web.snapshot import LoopCore
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
-from ringwise.web.core import Answer, WatchedScheduler
 from ringwise.web.guard import Guard
 from ringwise.web.hub import Hub
 
 
-class LabCore:
-    """The lab lives on the event loop: every call is made between two of its turns."""
-
-    def __init__(self, live: LiveLab) -> None:
-        self._live = live
-
-    async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
-        return work(self._live.scheduler, self._live.now)
-
-    async def copy(self, fork: Callable[[WatchedScheduler, int], Answer]) -> Answer:
-        return await self.call(fork)
-
-
 def lab_dashboard(live: LiveLab, forked_queries: ForkedQueries | None = None) -> DashboardServer:
-    core = LabCore(live)
+    core = LoopCore(lambda: (live.scheduler, live.now))
 
     def source() -> DashboardSource:
         return {

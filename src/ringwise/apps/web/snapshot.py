@@ -32,24 +32,24 @@ class _Snapshot:
         """Nothing changes."""
 
 
-class SnapshotCore:
-    """The same for the server, on the event loop."""
+class LoopCore:
+    """A scheduler that lives on the event loop: every call is made between two of its turns."""
 
-    def __init__(self, view: SchedulerView, now: int) -> None:
-        self._scheduler = _Snapshot(view)
-        self._now = now
+    def __init__(self, current: Callable[[], tuple[WatchedScheduler, int]]) -> None:
+        """`current` returns the scheduler and the time."""
+        self._current = current
 
     async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
-        return work(self._scheduler, self._now)
+        return work(*self._current())
 
-    async def copy(self, fork: Callable[[WatchedScheduler, int], Answer]) -> Answer:
-        return await self.call(fork)
+    copy = call
 
 
 def snapshot_dashboard(
     view: SchedulerView, now: int, kind: str, name: str, journals: Sequence[Path] = ()
 ) -> DashboardServer:
-    core = SnapshotCore(view, now)
+    snapshot = _Snapshot(view)
+    core = LoopCore(lambda: (snapshot, now))
 
     def source() -> DashboardSource:
         return {"kind": kind, "name": name, "version": __version__, "live": False, "leader": ""}

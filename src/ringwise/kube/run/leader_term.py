@@ -170,14 +170,19 @@ class LeaderTerm:
         await self._pods.synced.wait()
         await asyncio.to_thread(self.core.prepare)
 
-    async def reread(self, since: float) -> None:
-        """List again what was listed before this moment, so that all that is known is as new."""
+    async def prepare(self, since: float) -> None:
+        """List again what was listed before this moment, and read what the previous leader left.
+
+        All that is known is as new then.
+        """
         old = [one for one in self._reflectors if one.list_began <= since]
         await asyncio.gather(*(reflector.refresh() for reflector in old if reflector is not self._pods))
         if self._pods in old:
             await self._pods.refresh()
+        await self._read_rescheduling()
+        await self._read_accounts()
 
-    async def read_rescheduling(self) -> None:
+    async def _read_rescheduling(self) -> None:
         """F1: what the previous leader wrote. Only after the lease is won: until then it may still write."""
         if self._settings.jobs_only or self._settings.read_only:
             return
@@ -202,7 +207,7 @@ class LeaderTerm:
             place = f"{VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
             self._status.events.malformed(BadObject(CONFIG_MAPS.kind, place, messages))
 
-    async def read_accounts(self) -> None:
+    async def _read_accounts(self) -> None:
         """What the previous leader accounted for. Without it this term accounts for nothing."""
         if self._accounts is None:
             return

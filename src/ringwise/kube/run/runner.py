@@ -186,11 +186,8 @@ class Runner:
             if not await finished_before(_wait(election.leading), ends):
                 return
             ends.add(asyncio.create_task(_wait(election.lost)))
-            if not await finished_before(term.reread(election.elected_at), ends):
-                return
-        if not await finished_before(term.read_rescheduling(), ends):
-            return
-        if not await finished_before(term.read_accounts(), ends):
+        elected_at = float("-inf") if election is None else election.elected_at
+        if not await finished_before(term.prepare(elected_at), ends):
             return
         term.lead()
         self.deciding.set()

@@ -12,7 +12,7 @@ import msgspec
 
 from ringwise.durations import unix_nanoseconds
 from ringwise.kubeclient.resources import VCJOBS
-from ringwise.manifests.text.readable import UNREADABLE
+from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import ObjectWire
 from ringwise.records import dataclass
 
@@ -39,9 +39,6 @@ class _Job(ObjectWire):
     spec: _Spec | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Job)
-
-
 @dataclass(frozen=True, slots=True)
 class JobVolume:
     """A PersistentVolumeClaim mounted in every pod of the job.
@@ -66,10 +63,7 @@ class JobTemplates:
     @classmethod
     def of(cls, raw: msgspec.Raw) -> JobTemplates:
         """What cannot be decoded is left out: the reader of the job has reported it."""
-        try:
-            job = _DECODER.decode(raw)
-        except UNREADABLE:
-            return cls("", "", {})
+        job = readable(raw, _Job, _Job())
         spec = job.spec or _Spec()
         tasks = {
             task.name or f"default{position}": bytes(task.template)
@@ -101,25 +95,5 @@ class JobTemplates:
         }
 
 
-class TemplateStore:
-    """Templates by job key. An unchanged job keeps the templates it has."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, JobTemplates] = {}
-
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._jobs
-
-    def put(self, key: str, templates: JobTemplates) -> None:
-        previous = self._jobs.get(key)
-        if previous is None or previous != templates:
-            self._jobs[key] = templates
-
-    def drop(self, key: str) -> None:
-        self._jobs.pop(key, None)
-
-    def get(self, key: str) -> JobTemplates | None:
-        return self._jobs.get(key)
+#: By key of the job.
+TemplateStore = dict[str, JobTemplates]

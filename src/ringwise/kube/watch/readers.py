@@ -383,7 +383,7 @@ class Observed:
     queues: dict[str, ObservedQueue] = field(default_factory=dict)
     hyper_nodes: dict[str, ObservedHyperNode] = field(default_factory=dict)
     conditions: ObservedConditions = field(default_factory=dict)
-    templates: TemplateStore = field(default_factory=TemplateStore)
+    templates: TemplateStore = field(default_factory=dict)
 
 
 def _missing(wire: QueueWire) -> tuple[str, ...]:
@@ -440,18 +440,20 @@ class _WatchedJob(JobWire):
 _NOT_STARTED = ("", "Pending")
 
 
-class JobReader(ObjectReader[_WatchedJob]):
+class JobReader(StatusReader[_WatchedJob]):
     """Also stores the raw pod templates: pods are created from them."""
 
     def __init__(self, classes: PodClassCache, templates: TemplateStore) -> None:
-        super().__init__(_WatchedJob)
+        super().__init__(_WatchedJob, templates)
         self._classes = classes
-        self._templates = templates
 
     def read(self, received: object, issues: Findings) -> KeyedObjects | None:
         objects = super().read(received, issues)
         if objects is not None and not issues.errors and isinstance(received, msgspec.Raw):
-            self._templates.put(objects[0][0], JobTemplates.of(received))
+            key, templates = objects[0][0], JobTemplates.of(received)
+            # An unchanged job keeps the templates it has.
+            if self._observed.get(key) != templates:
+                self._observed[key] = templates
         return objects
 
     def objects(self, wire: _WatchedJob, issues: Findings) -> KeyedObjects | None:
@@ -483,9 +485,6 @@ class JobReader(ObjectReader[_WatchedJob]):
             job.problems, job.tasks, job.labels = (issues.excess,), (), EMPTY
             return ((job.key, job),)
         return _single(job.key, job, issues)
-
-    def forget(self, key: str) -> None:
-        self._templates.drop(key)
 
 
 # -- readers for the dashboard beside a cluster: a scheduler knows its own reasons and does not read them back
