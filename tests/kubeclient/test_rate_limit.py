@@ -15,8 +15,8 @@ from ringwise.kube.run.leader_election import LeaderElection
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.clock import RateLimit
 from ringwise.kubeclient.config import direct
-from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
 from tests.kube.fake_api_server import FakeApiServer

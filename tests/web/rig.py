@@ -20,10 +20,9 @@ from ringwise.metrics.connections import OpenConnections
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer, PageFile
-from ringwise.web.core import Answer, NotLeadingError, WatchedScheduler
 from ringwise.web.frames import FrameHistory
 from ringwise.web.guard import Guard
-from ringwise.web.hub import Hub
+from ringwise.web.hub import Answer, Hub, NotLeadingError, WatchedScheduler
 from tests.builders.values import SECOND, node, seen
 from tests.scheduler.rig import NOW
 from tests.timeouts import TEST_TIMEOUT

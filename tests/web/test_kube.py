@@ -29,7 +29,7 @@ from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.metrics.endpoints import AddressError
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.reservations import Reservation
-from ringwise.web.core import WatchedScheduler
+from ringwise.web.hub import WatchedScheduler
 from ringwise_bench.control_plane import free_port
 from tests.builders.values import CHIP
 from tests.deploy.test_live_defrag import guarded

@@ -35,9 +35,8 @@ from ringwise.messages.commands import Bind
 from ringwise.state.model import Device, Node, Pod
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
-from ringwise.web.core import Answer, WatchedScheduler
 from ringwise.web.guard import Guard
-from ringwise.web.hub import Hub
+from ringwise.web.hub import Answer, Hub, WatchedScheduler
 from ringwise.wellknown import ACCELERATOR_TYPE, ASCEND910, VOLCANO_SCHEDULER
 from ringwise_bench.page import BROWSER_VARIABLE, BrowserError, PageFigures, find_browser, measure_page
 from ringwise_bench.report import Figure, at_least, at_most, shown

@@ -41,9 +41,8 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kube.run.shadow import ShadowAdapter
 from ringwise.kube.write.disruption_budgets import read_budgets
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
-from ringwise.kubeclient.clock import RealClock
+from ringwise.kubeclient.clock import RateLimit, RealClock
 from ringwise.kubeclient.config import Access, find_access
-from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import Resource
 from ringwise.kubeclient.tasks import running, stop_signal
 from ringwise.log import Logger

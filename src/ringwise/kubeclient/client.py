@@ -25,11 +25,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from ringwise import __version__
+from ringwise.kubeclient.clock import RateLimit
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.connection_pool import ConnectionPool, Connections
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.http import aiohttp
-from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import PODS, Resource
 from ringwise.manifests.text.errors import one_line
 from ringwise.manifests.text.readable import UNREADABLE, readable

@@ -25,6 +25,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import (
     JobView,
+    QueueShares,
     reason_message,
     vcjob_view,
     view_of_foreign,
@@ -37,7 +38,6 @@ from ringwise.views.dashboard_nodes import (
     totals,
 )
 from ringwise.views.documents import dashboard as doc
-from ringwise.views.queue_shares import QueueShares
 from ringwise.views.written_reasons import WrittenReasons
 
 

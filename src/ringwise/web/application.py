@@ -21,10 +21,9 @@ from ringwise.views.dashboard_details import job_document, node_document
 from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.dashboard import ErrorDocument, LeadingFields
 from ringwise.web.connections import read_body
-from ringwise.web.core import NotLeadingError
 from ringwise.web.frames import Frame, GzipStream
 from ringwise.web.guard import SECURITY_HEADERS, Guard, Handler, RequestRefusedError
-from ringwise.web.hub import Hub
+from ringwise.web.hub import Hub, NotLeadingError
 from ringwise.web.openapi import DOCUMENTS, api_page, openapi_document
 
 _LOG = Logger()

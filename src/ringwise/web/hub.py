@@ -12,7 +12,7 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -33,7 +33,6 @@ from ringwise.views.documents.dashboard import (
     SeriesDocument,
 )
 from ringwise.views.written_reasons import WrittenReasons
-from ringwise.web.core import Core, NotLeadingError, WatchedScheduler
 from ringwise.web.frames import Frame, FrameHistory
 
 #: Seconds between two reads of what changed; and after which an event is sent although nothing did.
@@ -48,9 +47,40 @@ FILL_STEPS = 250
 #: Times that reading everything may be overtaken by a new scheduler or new boards.
 MAX_BEGINNINGS = 5
 
-Answer = TypeVar("Answer")
 
 _LOG = Logger()
+Answer = TypeVar("Answer")
+
+
+class WatchedScheduler(Protocol):
+    """A scheduler as the dashboard needs it."""
+
+    @property
+    def view(self) -> SchedulerView: ...
+
+    def record_changes(self, changes: Changes | None) -> None: ...
+
+
+class NotLeadingError(Exception):
+    """This replica decides nothing: another one has the answer."""
+
+    def __init__(self, leader: str = "", address: str = "") -> None:
+        who = f"{leader} leads" if leader else "no replica leads yet"
+        super().__init__(f"{who}; ask it for the state of the cluster")
+        #: Its identity, and the address of its dashboard; empty where they are not known.
+        self.leader = leader
+        self.address = address
+
+
+class Core(Protocol):
+    """Runs work on the thread that the scheduler belongs to, between two of its turns."""
+
+    async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        """`work` gets the scheduler and the time in nanoseconds. Raises NotLeadingError."""
+
+    async def copy(self, fork: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        """The same for work that copies the process. Also a replica that waits for the lease does it: it
+        knows the objects. Raises NotLeadingError where they are not known yet."""
 
 
 #: Seconds between two samples, and of all samples together.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.kube.write.claims import ClaimWriter
+from ringwise.kube.write.object_writers import ClaimWriter
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.messages.commands import BindVolume, SelectNode
 from ringwise.messages.events import ClaimFailed

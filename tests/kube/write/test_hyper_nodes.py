@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ringwise.kube.watch.config_map_readers import DiscoveryReader
-from ringwise.kube.write.hyper_nodes import HyperNodeWriter
+from ringwise.kube.write.object_writers import HyperNodeWriter
 from ringwise.kubeclient.client import ApiError
 from ringwise.kubeclient.resources import HYPER_NODES
 from ringwise.manifests.text.errors import Findings

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.kube.write.reset_config import ResetConfigs
+from ringwise.kube.write.object_writers import ResetConfigs
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.config_maps.reset_config import changed
 from ringwise.messages.commands import SetResetConfig

@@ -14,9 +14,8 @@ from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.kube.watch.kinds import read_object
 from ringwise.kube.watch.readers import ObservedQueue, QueueReader
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableError
-from ringwise.kubeclient.clock import Clock
+from ringwise.kubeclient.clock import Clock, RateLimit
 from ringwise.kubeclient.list_watch import name_of
-from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import QUEUES
 from ringwise.log import Logger
 from ringwise.manifests.text.errors import Findings

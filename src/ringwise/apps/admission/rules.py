@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -44,7 +44,6 @@ from ringwise.manifests.text.wire import (
     ContainerWire,
     HyperNodeWire,
     JobWire,
-    MetaWire,
     OperatorJobWire,
     PodGroupWire,
     PodSpecWire,
@@ -203,10 +202,21 @@ def _at(document: Any, path: str) -> Any:
     return document
 
 
+Wire = TypeVar(
+    "Wire", JobWire, PodGroupWire, ReplicatedWire, OperatorJobWire, QueueWire, HyperNodeWire, PodWire
+)
+
+
+def _wire(raw: msgspec.Raw | bytes, shape: type[Wire]) -> Wire:
+    """An object, with what the API server has not set yet."""
+    wire = msgspec.json.decode(raw, type=shape)
+    if wire.metadata is not None:
+        wire.metadata.uid = wire.metadata.uid or "submitted"
+    return wire
+
+
 def _vcjob(raw: msgspec.Raw | bytes, issues: Findings) -> VcJob:
-    wire = msgspec.json.decode(raw, type=JobWire)
-    _complete(wire.metadata)
-    return vcjob_from_wire(wire, PodClassCache(), issues)
+    return vcjob_from_wire(_wire(raw, JobWire), PodClassCache(), issues)
 
 
 def judge_vcjob(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
@@ -344,8 +354,7 @@ _NOT_STARTED = ("", "Pending", "Inqueue", "Completed")
 
 
 def _pod_group(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[PodGroupWire, PodGroup]:
-    wire = msgspec.json.decode(raw, type=PodGroupWire)
-    _complete(wire.metadata)
+    wire = _wire(raw, PodGroupWire)
     return wire, pod_group_from_wire(wire, issues)
 
 
@@ -372,8 +381,7 @@ def judge_replicated(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: str)
 
 
 def _replicated(raw: msgspec.Raw | bytes, kind: str, issues: Findings) -> tuple[ReplicatedWire, Workload]:
-    wire = msgspec.json.decode(raw, type=ReplicatedWire)
-    _complete(wire.metadata)
+    wire = _wire(raw, ReplicatedWire)
     return wire, replicated_from_wire(wire, kind, PodClassCache(), issues, [])
 
 
@@ -392,9 +400,9 @@ def judge_operator_job(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: tu
 
 
 def _operator_job(raw: msgspec.Raw | bytes, kind: tuple[str, str], issues: Findings) -> Workload:
-    wire = msgspec.json.decode(raw, type=OperatorJobWire)
-    _complete(wire.metadata)
-    return operator_job_from_wire(wire, kind[1], OPERATOR_KINDS[kind], PodClassCache(), issues, [])
+    return operator_job_from_wire(
+        _wire(raw, OperatorJobWire), kind[1], OPERATOR_KINDS[kind], PodClassCache(), issues, []
+    )
 
 
 def judge_queue(raw: msgspec.Raw | bytes, cluster: ClusterFacts, old: msgspec.Raw | None = None) -> Review:
@@ -410,9 +418,7 @@ def judge_queue(raw: msgspec.Raw | bytes, cluster: ClusterFacts, old: msgspec.Ra
 
 
 def _queue(raw: msgspec.Raw | bytes, issues: Findings) -> Queue:
-    wire = msgspec.json.decode(raw, type=QueueWire)
-    _complete(wire.metadata)
-    return queue_from_wire(wire, issues)
+    return queue_from_wire(_wire(raw, QueueWire), issues)
 
 
 def judge_hyper_node(raw: msgspec.Raw | bytes, _cluster: ClusterFacts) -> Review:
@@ -427,8 +433,7 @@ def judge_hyper_node(raw: msgspec.Raw | bytes, _cluster: ClusterFacts) -> Review
 
 
 def _hyper_node(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[HyperNodeWire, str]:
-    wire = msgspec.json.decode(raw, type=HyperNodeWire)
-    _complete(wire.metadata)
+    wire = _wire(raw, HyperNodeWire)
     return wire, hyper_node_from_wire(wire, issues).name
 
 
@@ -496,8 +501,7 @@ def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: ClusterF
 
 
 def _pod(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[PodWire, Pod]:
-    wire = msgspec.json.decode(raw, type=PodWire)
-    _complete(wire.metadata)
+    wire = _wire(raw, PodWire)
     return wire, pod_from_wire(wire, PodClassCache(), issues)
 
 
@@ -612,9 +616,3 @@ def _malformed(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
 def _with_volcano_words(error: ManifestError) -> ManifestError:
     words = _NEGATIVE.get(_POSITION.sub("[]", error.field)) if "Invalid value: -" in error.message else None
     return ManifestError(error.origin, f"{words} {error.field}", error.message) if words else error
-
-
-def _complete(meta: MetaWire | None) -> None:
-    """Set what the API server has not set yet."""
-    if meta is not None:
-        meta.uid = meta.uid or "submitted"

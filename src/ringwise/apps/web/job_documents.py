@@ -8,8 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,25 +19,33 @@ from ringwise.apps.job_history import UnknownHistoryError, history_of
 from ringwise.apps.journal.format import JournalError
 from ringwise.apps.place import AlreadyThereError, what_if
 from ringwise.apps.queries import explain_job
-from ringwise.apps.web.cluster_documents import CLUSTER_DOCUMENTS, BudgetsRead, ViewAnswers
+from ringwise.apps.sources.documents import ClusterAnswers
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_text
 from ringwise.records import dataclass
-from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
+from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
 from ringwise.scheduler.explain.findings import Finding
 from ringwise.scheduler.explain.why import UnknownJobError
-from ringwise.views.cluster import vcjob_view
+from ringwise.scheduler.view import SchedulerView
+from ringwise.views.cluster import ClusterObjects, vcjob_view
+from ringwise.views.dashboard_details import moves_document
 from ringwise.views.documents.accounting import GroupBy, ReportDocument
 from ringwise.views.documents.explain import HistoryDocument, WhyDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import document_without_gang, explanation_document
 from ringwise.views.history import history_document
+from ringwise.views.kinds import OPERATIONS
+from ringwise.views.lists import Listing
 from ringwise.views.place import place_document
+from ringwise.views.problems import problems_document
 from ringwise.views.report import ReportPeriod, report_document
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.web.application import Asker
-from ringwise.web.core import Core, WatchedScheduler
 from ringwise.web.guard import RequestRefusedError
+from ringwise.web.hub import Core, WatchedScheduler
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.dashboard import DashboardMovesDocument, DashboardProblemsDocument
 
 #: Names and texts.
 Documents = Sequence[tuple[str, str]]
@@ -46,6 +55,74 @@ ReadAccounts = Callable[[], Awaitable[Documents]]
 DOCUMENT_PERIOD, SPARED = 3.0, 10.0
 #: Pods of one manifest in a what-if.
 MAX_PODS = 20_000
+#: Disruption budgets, and what could not be read of them.
+BudgetsRead = tuple[Sequence[DisruptionBudget], Sequence[str]]
+#: Rows of a list.
+MAX_ROWS = 1000
+
+
+class ViewAnswers(ClusterAnswers):
+    """Answers of a scheduler that may have no other objects than those that it decides with."""
+
+    def __init__(
+        self,
+        view: SchedulerView,
+        now: int,
+        budgets: BudgetsRead = ((), ()),
+        reported: Sequence[Finding] = (),
+        written: WrittenReasons | None = None,
+        *,
+        renews_reports: bool = True,
+    ) -> None:
+        """`reported`, `written` and `renews_reports` are those of the document of problems."""
+        self._view = view
+        self._now = now
+        self._budgets = budgets
+        self._problems = partial(
+            problems_document, view, now, reported, written, renews_reports=renews_reports
+        )
+
+    @property
+    def now(self) -> int:
+        return self._now
+
+    @property
+    def objects(self) -> ClusterObjects:
+        view = self._view
+        return ClusterObjects(
+            view,
+            self._now,
+            [node for node in view.cluster.nodes if node is not None],
+            [pod for job in view.jobs.values() for pod in job.pods.values()],
+            [job.group for job in view.jobs.values() if job.group is not None],
+            list(view.queues.values()),
+            list(view.vcjobs.values()),
+        )
+
+    def _disruption_budgets(self) -> BudgetsRead:
+        return self._budgets
+
+    def problems(self) -> DashboardProblemsDocument:
+        return self._problems()
+
+    def moves(self) -> DashboardMovesDocument:
+        return moves_document(self._view, self._now)
+
+
+def _list(kind: str) -> Callable[[ViewAnswers], object]:
+    return lambda answers: answers.get(kind, Listing(limit=MAX_ROWS))
+
+
+#: By the names that they have in `ringwise.web.openapi`.
+CLUSTER_DOCUMENTS: dict[str, Callable[[ViewAnswers], object]] = {
+    "problems": ViewAnswers.problems,
+    "limits": ViewAnswers.limits,
+    "moves": ViewAnswers.moves,
+    "defrag-plan": ViewAnswers.defrag_plan,
+    **{kind.plural: _list(kind.plural) for kind in OPERATIONS},
+}
+
+
 ReadFindings = Callable[[], Awaitable[Sequence[Finding]]]
 
 

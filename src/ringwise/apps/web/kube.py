@@ -15,8 +15,7 @@ from ringwise import __version__
 from ringwise.apps.live_accounts import accounts_of
 from ringwise.apps.queries import unreadable
 from ringwise.apps.scheduler_health import SchedulerLeases, lease_findings, read_leases
-from ringwise.apps.web.cluster_documents import BudgetsRead
-from ringwise.apps.web.job_documents import Documents, ReadAccounts, SchedulerAnswers
+from ringwise.apps.web.job_documents import BudgetsRead, Documents, ReadAccounts, SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.replicas import Replicas
 from ringwise.apps.web.serving import CERTIFICATE_INTERVAL, listening_with_files
@@ -30,9 +29,8 @@ from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.web.application import API, Asker, DashboardServer
-from ringwise.web.core import Answer, NotLeadingError, WatchedScheduler
 from ringwise.web.guard import Guard, RequestRefusedError
-from ringwise.web.hub import Hub
+from ringwise.web.hub import Answer, Hub, NotLeadingError, WatchedScheduler
 from ringwise.web.tokens import ApiServerTokens
 from ringwise.wellknown import VOLCANO_SYSTEM
 

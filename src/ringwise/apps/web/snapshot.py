@@ -17,9 +17,8 @@ from ringwise.state.changes import Changes
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
-from ringwise.web.core import Answer, WatchedScheduler
 from ringwise.web.guard import Guard
-from ringwise.web.hub import Hub
+from ringwise.web.hub import Answer, Hub, WatchedScheduler
 
 
 class _Snapshot:

@@ -14,8 +14,7 @@ from ringwise.kube.write.status_queue import MAX_EVENT_WAIT, Precedence, StatusQ
 from ringwise.kube.write.tenant_text import cut_text, reason_message
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import Client
-from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.rate_limit import RateLimit
+from ringwise.kubeclient.clock import Clock, RateLimit
 from ringwise.kubeclient.resources import EVENTS, JOB_COMMANDS, PODS, Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.kinds import KINDS

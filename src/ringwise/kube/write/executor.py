@@ -13,12 +13,11 @@ from typing import Any, NamedTuple, get_args
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
-from ringwise.kube.write.claims import ClaimWriter
 from ringwise.kube.write.disruption_budgets import held_back, joined, pods_held_back
 from ringwise.kube.write.event_recorder import ObjectReference
-from ringwise.kube.write.hyper_nodes import HyperNodeWriter
 from ringwise.kube.write.job_commands import job_command
 from ringwise.kube.write.job_resources import JobResources
+from ringwise.kube.write.object_writers import ClaimWriter, HyperNodeWriter, ResetConfigs
 from ringwise.kube.write.ordered_work import OrderedWork
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.ownership import (
@@ -30,7 +29,6 @@ from ringwise.kube.write.ownership import (
     ownership,
 )
 from ringwise.kube.write.pod_templates import render
-from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.tenant_text import cut_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces

@@ -11,6 +11,7 @@ from ringwise.views.documents.common import (
     More,
     Nanoseconds,
     Stored,
+    UntilDrain,
     WithClass,
     doc,
 )
@@ -381,9 +382,7 @@ class ChipTotals(TypedDict):
     reserved: int
     unschedulable: int
     free: int
-    until_drain: Annotated[
-        int, doc("Free chips on nodes with a later drain or reservation, only for jobs that end before it.")
-    ]
+    until_drain: UntilDrain
 
 
 class StatusFields(TypedDict):

@@ -36,6 +36,9 @@ Amounts = Annotated[dict[str, int | float], doc("Amount by resource name; cpu in
 Nanoseconds = Annotated[int, doc("Nanoseconds since 1970.")]
 Stored = Annotated[dict[str, Any] | None, doc("The stored object. Its fields have no version.")]
 More = Annotated[int, doc("How many were omitted because of a limit; absent if the list is complete.")]
+UntilDrain = Annotated[
+    int, doc("Free chips on nodes with a later drain or reservation, only for jobs that end before it.")
+]
 SwitchClass = Annotated[
     str | None, doc("foundation-model, common or padding; null without affinity to switches.")
 ]

@@ -14,6 +14,7 @@ from ringwise.views.documents.common import (
     Nanoseconds,
     OmittedChecks,
     SwitchClass,
+    UntilDrain,
     doc,
 )
 from ringwise.views.documents.topology import PicturesFields
@@ -156,9 +157,7 @@ class ChipCountFields(Fields):
     unschedulable: Annotated[int, doc("On nodes that accept no new pods.")]
     free: Annotated[int, doc("Available for new pods.")]
     network_faulty: Annotated[int, doc("Free chips that only single-pod jobs can use.")]
-    until_drain: Annotated[
-        int, doc("Free chips on nodes with a later drain or reservation, only for jobs that end before it.")
-    ]
+    until_drain: UntilDrain
 
 
 class ShapeFields(Fields):
