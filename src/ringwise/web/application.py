@@ -71,6 +71,13 @@ class DashboardAnswers(Protocol):
         """One of `DOCUMENTS`, about the whole cluster."""
 
 
+#: What describes the API, by path: its type, and what makes it when it is asked for first.
+_CONSTANTS: Mapping[str, tuple[str, Callable[[], bytes]]] = {
+    "/api/": ("text/html; charset=utf-8", lambda: api_page().encode()),
+    f"{API}/openapi.json": ("application/json", lambda: msgspec.json.encode(openapi_document())),
+}
+
+
 class DashboardServer:
     """Makes the application for one hub."""
 
@@ -98,10 +105,10 @@ class DashboardServer:
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=MAX_BODY, middlewares=[self._answer_safely])
-        app.router.add_get("/", self._index)
+        app.router.add_get("/", self._page)
         app.router.add_get("/page/{path:.+}", self._page)
-        app.router.add_get("/api/", self._api_page)
-        app.router.add_get(f"{API}/openapi.json", self._openapi)
+        for path in _CONSTANTS:
+            app.router.add_get(path, self._constant)
         app.router.add_get(f"{API}/snapshot", self._snapshot)
         app.router.add_get(f"{API}/stream", self._stream)
         app.router.add_get(f"{API}/series", self._series)
@@ -169,14 +176,8 @@ class DashboardServer:
 
     # -- page ------------------------------------------------------------------------------------
 
-    async def _index(self, request: web.Request) -> web.Response:
-        return self._file(request, INDEX)
-
     async def _page(self, request: web.Request) -> web.Response:
-        return self._file(request, request.match_info["path"])
-
-    def _file(self, request: web.Request, path: str) -> web.Response:
-        file = self._files.get(path)
+        file = self._files.get(request.match_info.get("path", INDEX))
         if file is None:
             raise RequestRefusedError(404, "not-found", "file not found")
         headers = {"ETag": file.etag, "Cache-Control": "no-cache"}
@@ -184,21 +185,12 @@ class DashboardServer:
             return web.Response(status=304, headers=headers)
         return _packed_response(request, file.body, file.packed, file.content_type, headers)
 
-    async def _api_page(self, request: web.Request) -> web.Response:
-        return self._constant(request, "page", "text/html; charset=utf-8", lambda: api_page().encode())
-
-    async def _openapi(self, request: web.Request) -> web.Response:
-        return self._constant(
-            request, "openapi", "application/json", lambda: msgspec.json.encode(openapi_document())
-        )
-
-    def _constant(
-        self, request: web.Request, name: str, content_type: str, make: Callable[[], bytes]
-    ) -> web.Response:
-        if name not in self._documents:
+    async def _constant(self, request: web.Request) -> web.Response:
+        content_type, make = _CONSTANTS[request.path]
+        if request.path not in self._documents:
             body = make()
-            self._documents[name] = body, gzip.compress(body, mtime=0)
-        body, smaller = self._documents[name]
+            self._documents[request.path] = body, gzip.compress(body, mtime=0)
+        body, smaller = self._documents[request.path]
         return _packed_response(request, body, smaller, content_type, {"Cache-Control": "no-cache"})
 
     # -- documents -------------------------------------------------------------------------------
