@@ -274,12 +274,7 @@ class _KubeConfigReader:
         return Access(
             server=server,
             credentials=FixedCredential(Credential()),
-            authority=self._pem(
-                cluster.certificate_authority_data,
-                cluster.certificate_authority,
-                folder,
-                f"cluster {name}: certificate-authority",
-            ),
+            authority=self._pem(cluster, "certificate_authority", folder, f"cluster {name}"),
             insecure=bool(cluster.insecure_skip_tls_verify),
             server_name=cluster.tls_server_name or "",
             proxy=cluster.proxy_url or "",
@@ -296,13 +291,8 @@ class _KubeConfigReader:
             self._fail(f"user {name}: passwords were removed from Kubernetes; use a token or a certificate")
         access = replace(
             access,
-            certificate=self._pem(
-                user.client_certificate_data,
-                user.client_certificate,
-                folder,
-                f"user {name}: client-certificate",
-            ),
-            key=self._pem(user.client_key_data, user.client_key, folder, f"user {name}: client-key"),
+            certificate=self._pem(user, "client_certificate", folder, f"user {name}"),
+            key=self._pem(user, "client_key", folder, f"user {name}"),
         )
         if bool(access.certificate) != bool(access.key):
             missing = "client-key" if access.certificate else "client-certificate"
@@ -331,12 +321,14 @@ class _KubeConfigReader:
             return TokenFile(folder / user.token_file, self._clock)
         return FixedCredential(Credential(user.token or ""))
 
-    def _pem(self, data: str | None, file: str | None, folder: Path, what: str) -> str:
-        if data:
+    def _pem(self, entry: _Cluster | _User, name: str, folder: Path, what: str) -> str:
+        """The text of one of the fields that have a twin with the content of their file."""
+        if data := getattr(entry, f"{name}_data"):
             try:
                 return base64.b64decode(data, validate=True).decode()
             except (binascii.Error, ValueError):
-                self._fail(f"{what}-data is not base64 of a PEM text")
+                self._fail(f"{what}: {name.replace('_', '-')}-data is not base64 of a PEM text")
+        file: str | None = getattr(entry, name)
         return _text(folder / file) if file else ""
 
     def _fail(self, why: str) -> NoReturn:

@@ -38,6 +38,11 @@ class Patch:
         self.operations.append({"op": "remove", "path": f"{path}/{escaped(field)}"})
 
 
+def mapping(value: Any) -> dict[str, Any]:
+    """An object as it is, and nothing in place of anything else: the check reports it."""
+    return value if isinstance(value, dict) else {}
+
+
 def escaped(field: str) -> str:
     """A part of the path of an operation."""
     return field.replace("~", "~0").replace("/", "~1")

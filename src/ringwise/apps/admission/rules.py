@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ringwise import wellknown
-from ringwise.apps.admission.defaults import fill_job
+from ringwise.apps.admission.defaults import fill_job, mapping
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework import reasons
 from ringwise.framework.configuration import Configuration
@@ -289,10 +289,8 @@ def _fixed_spec(raw: msgspec.Raw | bytes) -> dict[str, Any]:
 
 def _phase_and_running(raw: msgspec.Raw) -> tuple[str, int]:
     """Of the status of a vcjob, which its user cannot write together with the spec."""
-    status = msgspec.json.decode(raw).get("status")
-    status = status if isinstance(status, dict) else {}
-    state, running = status.get("state"), status.get("running")
-    phase = state.get("phase") if isinstance(state, dict) else ""
+    status = mapping(msgspec.json.decode(raw).get("status"))
+    phase, running = mapping(status.get("state")).get("phase"), status.get("running")
     return str(phase or ""), running if isinstance(running, int) else 0
 
 

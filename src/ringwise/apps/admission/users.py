@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from ringwise.apps.admission.defaults import Operation, Patch, escaped
+from ringwise.apps.admission.defaults import Operation, Patch, escaped, mapping
 from ringwise.manifests.objects.workloads import (
     APPS_GROUP,
     KUBERNETES_BATCH_GROUP,
@@ -53,15 +53,13 @@ def _of_cron_job(spec: dict[str, Any]) -> Iterator[_Part]:
     made = spec.get("jobTemplate")
     if isinstance(made, dict):
         yield made, "/spec/jobTemplate"
-        inner = made.get("spec")
-        for template, path in _of_replicas(inner) if isinstance(inner, dict) else ():
+        for template, path in _of_replicas(mapping(made.get("spec"))):
             yield template, f"/spec/jobTemplate{path}"
 
 
 def _of_roles(field: str) -> Callable[[dict[str, Any]], Iterator[_Part]]:
     def parts(spec: dict[str, Any]) -> Iterator[_Part]:
-        roles = spec.get(field)
-        for name, role in (roles if isinstance(roles, dict) else {}).items():
+        for name, role in mapping(spec.get(field)).items():
             if isinstance(role, dict) and isinstance(role.get("template"), dict):
                 yield role["template"], f"/spec/{field}/{escaped(name)}/template"
 
@@ -99,11 +97,11 @@ def name_user(
     if parts is None:
         return []
     user = _user(made, before, requester if len(requester) <= MAX_USER_NAME else "", scheduler_names)
-    patch, spec = Patch(), made.get("spec")
+    patch = Patch()
     _write(patch, made, "", user)
     if kind == (OPERATOR_GROUP, "MovePlan"):
         _write(patch, made, "", _approver(made, before, requester), APPROVED_BY)
-    for part, path in parts(spec) if isinstance(spec, dict) else ():
+    for part, path in parts(mapping(made.get("spec"))):
         _write(patch, part, path, user)
     return patch.operations
 
@@ -130,24 +128,19 @@ def _approver(made: dict[str, Any], before: dict[str, Any] | None, requester: st
 
 
 def _approval(plan: dict[str, Any]) -> str:
-    spec = plan.get("spec")
-    return (spec.get("approval") if isinstance(spec, dict) else None) or PENDING
+    return mapping(plan.get("spec")).get("approval") or PENDING
 
 
 def _named(made: dict[str, Any], annotation: str = USER) -> str:
-    meta = made.get("metadata")
-    annotations = meta.get("annotations") if isinstance(meta, dict) else None
-    name = annotations.get(annotation) if isinstance(annotations, dict) else None
+    name = mapping(mapping(made.get("metadata")).get("annotations")).get(annotation)
     return name if isinstance(name, str) else ""
 
 
 def _scheduler(made: dict[str, Any]) -> Any:
     """Of a template of Kubernetes' own kinds, where the API server has filled it in."""
-    spec = made.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
+    spec = mapping(made.get("spec"))
     for template, _ in (*_of_replicas(spec), *_of_cron_job(spec)):
-        inner = template.get("spec")
-        if isinstance(inner, dict) and "schedulerName" in inner:
+        if "schedulerName" in (inner := mapping(template.get("spec"))):
             return inner["schedulerName"]
     return None
 

@@ -6,7 +6,7 @@ Service, NetworkPolicy, ConfigMap with host lists, Secret with ssh keys, volume 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -143,11 +143,8 @@ class JobResources:
             {"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": templates.uid},
             {"op": "add", "path": "/data", "value": dict(data)},
         ]
-        path = CONFIG_MAPS.path(namespace, name)
         try:
-            await self._client.request(
-                "PATCH", path, body=msgspec.json.encode(patch), content_type=JSON_PATCH
-            )
+            await self._patch(namespace, name, patch)
         except ApiError as error:
             if error.status == 422 and "is invalid" not in error.message:
                 await self._take_over(templates, namespace, name, data)
@@ -156,6 +153,10 @@ class JobResources:
                 raise
             body = _body(templates, namespace, name, {"data": dict(data)})
             await self._client.create(CONFIG_MAPS, namespace, body)
+
+    async def _patch(self, namespace: str, name: str, patch: Sequence[object]) -> None:
+        body, path = msgspec.json.encode(patch), CONFIG_MAPS.path(namespace, name)
+        await self._client.request("PATCH", path, body=body, content_type=JSON_PATCH)
 
     async def _take_over(
         self, templates: JobTemplates, namespace: str, name: str, data: Mapping[str, str]
@@ -171,10 +172,8 @@ class JobResources:
             {"op": "add", "path": f"{owner}/uid", "value": templates.uid},
             {"op": "add", "path": "/data", "value": dict(data)},
         ]
-        body = msgspec.json.encode(patch)
-        path = CONFIG_MAPS.path(namespace, name)
         try:
-            await self._client.request("PATCH", path, body=body, content_type=JSON_PATCH)
+            await self._patch(namespace, name, patch)
         except ApiError as error:
             if error.status == 404:
                 raise not_yet_deleted(CONFIG_MAPS.kind, name) from None

@@ -416,15 +416,18 @@ def hyper_node_status(
         "reason": command.reason or _NO_PROBLEM,
         "message": cut_text(command.message),
     }
-    old = next((one for one in observed.conditions if one.get("type") == _VALID), None)
-    if old is None and not command.reason:
-        return status
-    if old is None or any(old.get(key, "") != value for key, value in condition.items()):
-        same = old is not None and old.get("status") == condition["status"]
-        since = old.get("lastTransitionTime") if same and old is not None else None
+    old = next((one for one in observed.conditions if one.get("type") == _VALID), EMPTY)
+    is_wanted = bool(old) or bool(command.reason)
+    if is_wanted and any(old.get(key, "") != value for key, value in condition.items()):
         others = [one for one in observed.conditions if one is not old]
-        status["conditions"] = [*others, {**condition, "lastTransitionTime": since or now}]
+        status["conditions"] = [*others, _dated(condition, old, now)]
     return status
+
+
+def _dated(condition: dict[str, Any], old: Mapping[str, Any], now: str) -> dict[str, Any]:
+    """A condition with the time since which it has its status."""
+    since = old.get("lastTransitionTime") if old.get("status") == condition["status"] else None
+    return {**condition, "lastTransitionTime": since or now}
 
 
 def merged_conditions(
@@ -436,18 +439,14 @@ def merged_conditions(
     before = {one.get("type"): one for one in observed}
     conditions: list[dict[str, Any]] = []
     for one in command.conditions:
-        status, old = "True" if one.status else "False", before.get(one.type, {})
-        since = old.get("lastTransitionTime") if old.get("status") == status else None
-        conditions.append(
-            {
-                "type": one.type,
-                "status": status,
-                "reason": one.reason,
-                "message": cut_text(one.message),
-                "observedGeneration": command.generation,
-                "lastTransitionTime": since or now,
-            }
-        )
+        condition = {
+            "type": one.type,
+            "status": "True" if one.status else "False",
+            "reason": one.reason,
+            "message": cut_text(one.message),
+            "observedGeneration": command.generation,
+        }
+        conditions.append(_dated(condition, before.get(one.type, {}), now))
     same = len(observed) == len(conditions) and all(
         all(before.get(one["type"], {}).get(key) == value for key, value in one.items()) for one in conditions
     )
