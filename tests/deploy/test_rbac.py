@@ -22,6 +22,7 @@ from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.readers import Observed, ObservedHyperNode, ObservedQueue
 from ringwise.kube.write.accounts import ConfigMapAccounts
 from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.executor import Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
@@ -103,10 +104,9 @@ async def written(
     templates: TemplateStore = {}
     if raw_job is not None:
         templates["default/job"] = JobTemplates.of(msgspec.Raw(json.dumps(raw_job).encode()))
+    context = WriteContext(client, fence, clock)
     binder = Binder(
-        client,
-        fence,
-        clock=clock,
+        context,
         on_failed=lambda failure: None,
         on_bound=lambda bind: status.events.scheduled(bind),
     )
@@ -116,8 +116,8 @@ async def written(
         conditions=dict.fromkeys(CUSTOM, ()),
     )
     precedence = Precedence(clock, (binder.idle,))
-    status = StatusWriter(client, fence, observed, clock=clock, precedence=precedence)
-    executor = Executor(client, binder, status, templates, Retrier(clock))
+    status = StatusWriter(context, observed, precedence)
+    executor = Executor(context, binder, status, templates, Retrier(clock))
     for command in commands:
         executor.execute([command])
         await executor.finish()

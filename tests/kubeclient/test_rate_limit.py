@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ringwise.apps.kube_scheduler import ComponentOptions, _client
 from ringwise.kube.run.leader_election import LeaderElection
 from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RateLimit
@@ -142,7 +143,7 @@ async def test_a_binding_waits_before_the_fence_is_checked(loses_the_lease: bool
         fence = Fence(clock)
         fence.open_forever()
         failed: list[BindFailed] = []
-        binder = Binder(client, fence, clock=clock, on_failed=failed.append)
+        binder = Binder(WriteContext(client, fence, clock), on_failed=failed.append)
         binds = [Bind(uid, "default", name, "n", (0,), {}) for uid, name in zip(uids, "ab", strict=True)]
         binder.submit(binds)
         await until(lambda: "nodeName" in api.get(PODS, "default/a")["spec"])

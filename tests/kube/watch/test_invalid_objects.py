@@ -14,6 +14,7 @@ from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kube.watch.invalid_objects import UNNAMED, BadObject, InvalidObjects
 from ringwise.kube.watch.readers import Observed
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.event_recorder import MAX_PROBLEM_EVENTS
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
@@ -128,7 +129,7 @@ async def test_the_number_of_events_per_object_is_limited() -> None:
         clock = InstantClock()
         fence = Fence(clock)
         fence.open_forever()
-        writer = StatusWriter(client, fence, Observed(), clock=clock)
+        writer = StatusWriter(WriteContext(client, fence, clock), Observed())
         problems = tuple(f"data.{number}: must be a string" for number in range(1000))
         writer.events.malformed(BadObject("ConfigMap", "kube-system/many", problems, "u"))
         writer.events.malformed(BadObject("Pod", UNNAMED, ("metadata cannot be read",)))

@@ -11,6 +11,7 @@ import pytest
 
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.watch.readers import Observed, ObservedConditions, PlainReader
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter, merged_conditions
 from ringwise.manifests.kinds import KIND_OF
@@ -166,7 +167,7 @@ async def test_conditions_are_written_once_and_only_of_objects_that_exist() -> N
 
         see()
         assert not found.errors
-        writer = StatusWriter(client, fence, Observed(conditions=observed), clock=clock)
+        writer = StatusWriter(WriteContext(client, fence, clock), Observed(conditions=observed))
         for name in ("a", "gone"):
             writer.custom_resource(SetConditions("NodeReservation", name, 2, WANTED.conditions))
         await writer.finish()

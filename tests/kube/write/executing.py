@@ -11,6 +11,7 @@ import msgspec
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.readers import Observed
 from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.executor import Creations, Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
@@ -88,13 +89,14 @@ async def executing(clock: InstantClock | None = None) -> AsyncIterator[Executin
         templates: TemplateStore = {}
         templates["default/train"] = JobTemplates.of(msgspec.Raw(msgspec.json.encode(JOB)))
         api.put(JOBS, {**JOB})
-        binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
+        context = WriteContext(client, fence, clock)
+        binder = Binder(context, on_failed=lambda failure: None)
         creations = Creations()
         precedence = Precedence(clock, (binder.idle, creations.idle))
-        status = StatusWriter(client, fence, Observed(), clock=clock, precedence=precedence)
+        status = StatusWriter(context, Observed(), precedence)
         reported: list[Event] = []
         executor = Executor(
-            client.gated(fence),
+            context,
             binder,
             status,
             templates,

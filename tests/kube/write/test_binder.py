@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ringwise.kube.write.binder import BIND_DEADLINE, Binder
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import MAX_CONFLICTS, MAX_RETRY_AFTER, Client
 from ringwise.kubeclient.config import Access
@@ -45,12 +46,9 @@ class Trial:
         self.fence = Fence(clock)
         self.fence.open_forever()
         self.binder = Binder(
-            client,
-            self.fence,
-            clock=clock,
+            WriteContext(client, self.fence, clock, self.counting),
             on_failed=self.failures.append,
             on_bound=self.bound.append,
-            observer=self.counting,
             in_flight=in_flight,
         )
 
@@ -295,9 +293,8 @@ async def test_bindings_submitted_while_workers_end_are_executed() -> None:
                 # Like the core: it is called just after the worker has ended.
                 asyncio.get_running_loop().call_soon(one.binder.submit, [late])
 
-        one.binder = Binder(
-            one.client, one.fence, clock=one.clock, on_failed=one.failures.append, on_bound=bound, in_flight=1
-        )
+        context = WriteContext(one.client, one.fence, one.clock)
+        one.binder = Binder(context, on_failed=one.failures.append, on_bound=bound, in_flight=1)
         one.binder.submit([one.bind("train")])
         await until(lambda: len(one.bound) == 2)
         await one.binder.idle.wait()

@@ -14,6 +14,7 @@ import pytest
 
 from ringwise.kube.watch.readers import Observed
 from ringwise.kube.write import event_recorder, status_queue
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.event_recorder import (
     EVENT_BURST,
     EVENT_PAUSE,
@@ -26,7 +27,8 @@ from ringwise.kube.write.event_recorder import (
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence, StatusQueue
-from ringwise.kubeclient.client import UnreachableError
+from ringwise.kubeclient.client import Client, UnreachableError
+from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import Bind, SetPodCondition
 from ringwise.messages.event_reasons import EventReason
@@ -69,7 +71,7 @@ async def recorder_setup(clock: InstantClock | None = None) -> AsyncIterator[Rec
         fence.open_forever()
         idle.set()
         writer = StatusWriter(
-            client, fence, Observed(), clock=clock, precedence=Precedence(clock, (idle,)), observer=seen
+            WriteContext(client, fence, clock, seen), Observed(), Precedence(clock, (idle,))
         )
         yield RecorderSetup(api, writer, clock, idle, seen)
         await writer.stop()
@@ -77,6 +79,10 @@ async def recorder_setup(clock: InstantClock | None = None) -> AsyncIterator[Rec
 
 def _has(one: RecorderSetup, events: int) -> bool:
     return len(one.events()) >= events
+
+
+def context_of(clock: InstantClock) -> WriteContext:
+    return WriteContext(Client(direct("http://localhost")), Fence(clock), clock)
 
 
 async def _never_wait(since: float) -> None: ...
@@ -312,7 +318,7 @@ async def test_a_queue_accepts_entries_after_a_discard() -> None:
     async def write(entry: str) -> None:
         written.append(entry)
 
-    queue = StatusQueue("test", Retrier(clock), 1, Metrics(), clock, _never_wait)
+    queue = StatusQueue("test", context_of(clock), Retrier(clock), 1, _never_wait)
     queue.put("a", partial(write, "one"))
     queue.discard("a")
     assert queue.is_idle
@@ -332,7 +338,7 @@ async def test_an_entry_that_is_discarded_during_its_last_attempt_is_not_queued_
         if len(attempts) <= 5:
             raise UnreachableError("no answer", maybe_done=True)
 
-    queue = StatusQueue("test", Retrier(clock), 1, Metrics(), clock, _never_wait, requeue=True)
+    queue = StatusQueue("test", context_of(clock), Retrier(clock), 1, _never_wait, requeue=True)
     queue.put("a", partial(write, "one"))
     await queue.finish()
     assert attempts == ["one"] * 5
@@ -361,7 +367,7 @@ async def test_the_newest_entry_of_an_object_is_written_alone_urgent_or_not(
     async def write(entry: str) -> None:
         written.append(entry)
 
-    queue = StatusQueue("status", Retrier(clock), 1, Metrics(), clock, _never_wait)
+    queue = StatusQueue("status", context_of(clock), Retrier(clock), 1, _never_wait)
     for entry, is_urgent in zip(("older", "newer"), urgent, strict=True):
         queue.put("a", partial(write, entry), urgent=is_urgent)
     await queue.finish()
@@ -378,7 +384,7 @@ async def test_an_entry_put_while_workers_end_is_written() -> None:
             # Like the core: it is called just after the worker has ended.
             asyncio.get_running_loop().call_soon(queue.put, "b", partial(write, "second"))
 
-    queue = StatusQueue("news", Retrier(clock), 1, Metrics(), clock, _never_wait)
+    queue = StatusQueue("news", context_of(clock), Retrier(clock), 1, _never_wait)
     queue.put("a", partial(write, "first"))
     await until(lambda: len(written) == 2)
     await queue.finish()

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from ringwise.kube.watch.readers import HyperNodeReader, Observed, ObservedHyperNode
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter, hyper_node_status
 from ringwise.manifests.text.errors import Findings
@@ -69,7 +70,7 @@ async def test_condition_and_event_are_written_once() -> None:
         reader, found = HyperNodeReader(observed), Findings("a")
         reader.read(msgspec.Raw(msgspec.json.encode(wire)), found)
         assert not found.errors
-        writer = StatusWriter(client, fence, Observed(hyper_nodes=observed), clock=clock)
+        writer = StatusWriter(WriteContext(client, fence, clock), Observed(hyper_nodes=observed))
         for command in (BAD, SetHyperNodeStatus("gone", 5), BAD):
             writer.hyper_node(command)
         await writer.finish()

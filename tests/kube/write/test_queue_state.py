@@ -6,6 +6,7 @@ import pytest
 
 from ringwise.kube.watch.readers import Observed
 from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.executor import Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
@@ -30,9 +31,10 @@ async def test_a_state_that_cannot_be_written_is_an_event_on_the_queue(
         clock = InstantClock()
         fence = Fence(clock)
         fence.open_forever()
-        writer = StatusWriter(client, fence, Observed(), clock=clock)
-        binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
-        executor = Executor(client.gated(fence), binder, writer, {}, Retrier(clock), lambda failure: None)
+        context = WriteContext(client, fence, clock)
+        writer = StatusWriter(context, Observed())
+        binder = Binder(context, on_failed=lambda failure: None)
+        executor = Executor(context, binder, writer, {}, Retrier(clock), lambda failure: None)
         api.put(QUEUES, {"metadata": {"name": "blue", "uid": "q1"}, "spec": {}})
         if status is not None:
             api.fault("queues/blue", status=status, times=100)

@@ -15,6 +15,7 @@ from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kube.watch.readers import Observed, ObservedQueue, QueueReader
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import MAX_WRITES_PER_SECOND, StatusWriter, queue_status
 from ringwise.manifests.text.errors import Findings
@@ -87,7 +88,7 @@ async def writing(clock: InstantClock, *names: str) -> AsyncIterator[tuple[FakeA
         fence.open_forever()
         for name in names:
             api.put(QUEUES, queue(name))
-        writer = StatusWriter(client, fence, Observed(queues=dict.fromkeys(names, NONE)), clock=clock)
+        writer = StatusWriter(WriteContext(client, fence, clock), Observed(queues=dict.fromkeys(names, NONE)))
         yield api, writer
         await writer.stop()
 

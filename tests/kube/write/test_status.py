@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ringwise.kube.watch.readers import GroupReader, GroupStatus, Observed, ObservedGroup
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence
@@ -49,7 +50,7 @@ async def writer_setup(
         api.put(PODS, pod("train"))
         observed = Observed({f"default/{name}": group for name, group in known.items()})
         precedence = Precedence(clock, (idle,))
-        writer = StatusWriter(client, fence, observed, clock=clock, precedence=precedence)
+        writer = StatusWriter(WriteContext(client, fence, clock), observed, precedence)
         yield WriterSetup(api, writer, idle, fence)
         await writer.finish()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,23 +20,20 @@ from ringwise.kube.watch.readers import Observed
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.accounts import AccountKeeper, AccountStore, ConfigMapAccounts
 from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.executor import Creations, Executor
-from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.job_commands import JobCommands
 from ringwise.kube.write.ordered_work import OrderedWork
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence
-from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import PAGE_SIZE, Client
-from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, PODS, QUEUES
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Watcher
 from ringwise.messages.commands import Command, SetAside
 from ringwise.messages.events import Event, LeaderRecordRead
-from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.record_tables import read_tables
 from ringwise.scheduler.defaults import BUILT_IN
@@ -95,43 +91,33 @@ class RunnerSettings:
 class LeaderTerm:
     def __init__(
         self,
-        client: Client,
+        context: WriteContext,
         machines: Sequence[MachineAdapter],
         settings: RunnerSettings,
-        fence: Fence,
-        *,
-        clock: Clock,
-        observer: Metrics,
-        rng: random.Random,
         on_crash: Callable[[BaseException], None],
     ) -> None:
         self.malformed = InvalidObjects()
-        self._client = client
-        #: For all writes of this term: each passes the fence just before it is sent.
-        self._writer = client.gated(fence)
+        self._context = context
+        self._client, self._clock, self._observer = context.client, context.clock, context.observer
         self._settings = settings
-        self._clock = clock
-        self._observer = observer
-        self._rng = rng
-        self._fence = fence
         self._on_crash = on_crash
         self._observed = Observed()
-        self._retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
+        self._retrier = context.retrier()
         loop = asyncio.get_running_loop()
         self.core = CoreThread(
             machines,
             lambda commands: loop.call_soon_threadsafe(self._execute, commands),
             lambda defect: loop.call_soon_threadsafe(on_crash, defect),
-            clock=clock,
-            observer=observer,
+            clock=context.clock,
+            observer=context.observer,
             loop_is_idle=loop_idle_event(),
         )
-        self._config_maps = OwnConfigMaps(self._writer, settings.namespace)
+        self._config_maps = OwnConfigMaps(self._client, settings.namespace)
         #: None: nothing is decided, or written, here.
         self._accounts: AccountKeeper | None = None
         if not settings.jobs_only and not settings.read_only:
             store = settings.accounts or ConfigMapAccounts(self._config_maps, self._retrier)
-            self._accounts = AccountKeeper(store, clock)
+            self._accounts = AccountKeeper(store, context.clock)
         self._status: StatusWriter | None = None
         #: None: a read-only component executes nothing.
         self._sink = None if settings.read_only else self._executor()
@@ -148,8 +134,7 @@ class LeaderTerm:
         self._job_commands: JobCommands | None = None
         if settings.job_commands:
             # Few at once: any number of them can be created, and other writes must not wait for them.
-            retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng, in_flight=4)
-            self._job_commands = JobCommands(self._writer, retrier, self.core.put)
+            self._job_commands = JobCommands(self._client, context.retrier(4), self.core.put)
             kinds.insert(0, (WatchTarget(JOB_COMMANDS, optional=True), self._job_commands))
         #: What is done once, when this replica starts to lead.
         self._first_work = OrderedWork()
@@ -234,7 +219,7 @@ class LeaderTerm:
             self._accounts.lead()
         if not self._settings.jobs_only and not self._settings.read_only:
             self._first_work.add(
-                "default queues", [partial(create_default_queues, self._writer, self._retrier)]
+                "default queues", [partial(create_default_queues, self._client, self._retrier)]
             )
 
     async def stop(self) -> None:
@@ -263,7 +248,7 @@ class LeaderTerm:
             reader,
             self.core.put,
             clock=self._clock,
-            rng=self._rng,
+            rng=self._context.rng,
             malformed=self.malformed,
             observer=self._observer,
             page_size=self._settings.page_size,
@@ -272,35 +257,21 @@ class LeaderTerm:
         )
 
     def _executor(self) -> Executor:
-        namespaces = TerminatingNamespaces()
         creations = Creations()
 
         def report(event: Event) -> None:
             self.core.put([event])
 
         binder = Binder(
-            self._writer,
-            self._fence,
-            clock=self._clock,
+            self._context,
             on_failed=report,
             on_bound=lambda bind: status.bound(bind),
-            observer=self._observer,
-            rng=self._rng,
             in_flight=self._settings.in_flight,
-            namespaces=namespaces,
         )
-        status = self._status = StatusWriter(
-            self._writer,
-            self._fence,
-            self._observed,
-            clock=self._clock,
-            precedence=Precedence(self._clock, (binder.idle, creations.idle)),
-            observer=self._observer,
-            rng=self._rng,
-            namespaces=namespaces,
-        )
+        precedence = Precedence(self._clock, (binder.idle, creations.idle))
+        status = self._status = StatusWriter(self._context, self._observed, precedence)
         return Executor(
-            self._writer,
+            self._context,
             binder,
             status,
             self._observed.templates,
@@ -308,7 +279,6 @@ class LeaderTerm:
             report=report,
             on_contained=self._log_contained,
             config_maps=self._config_maps,
-            namespaces=namespaces,
             creations=creations,
             on_account=lambda command: self._accounts.apply(command) if self._accounts else None,
             on_pod_created=self._created_pod,

@@ -20,6 +20,7 @@ from ringwise.kube.run.leader_election import LeaderElection
 from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
 from ringwise.kube.run.watchdog import Watchdog, end_process
 from ringwise.kube.watch.invalid_objects import InvalidObjects
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
@@ -148,16 +149,8 @@ class Runner:
             if not crashed.done():
                 crashed.set_result(defect)
 
-        term = LeaderTerm(
-            self._client,
-            self._machines(),
-            self._settings,
-            self._fence,
-            clock=self._clock,
-            observer=self._observer,
-            rng=self._rng,
-            on_crash=crash,
-        )
+        context = WriteContext(self._client, self._fence, self._clock, self._observer, self._rng)
+        term = LeaderTerm(context, self._machines(), self._settings, crash)
         self._term, self._core, self.malformed = term, term.core, term.malformed
         self.terms += 1
         ends: set[asyncio.Future[Any]] = {crashed, asyncio.create_task(stop.wait())}

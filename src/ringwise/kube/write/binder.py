@@ -16,14 +16,13 @@ than the one here, so a request without an answer has ended before the pod is re
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from ringwise.kube.write.fence import CANCEL_MARGIN, MIN_FENCE_GAP, Fence
-from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
+from ringwise.kube.write.context import WriteContext
+from ringwise.kube.write.fence import CANCEL_MARGIN, MIN_FENCE_GAP
 from ringwise.kubeclient.client import (
     API_ERRORS,
     MAX_CONFLICTS,
@@ -33,7 +32,6 @@ from ringwise.kubeclient.client import (
     FencedError,
     UnreachableError,
 )
-from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
 from ringwise.kubeclient.retry import Backoff
@@ -41,7 +39,6 @@ from ringwise.log import Logger
 from ringwise.manifests.text.wire import ObjectWire
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
-from ringwise.metrics.prometheus import Metrics
 from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
 
 _LOG = Logger()
@@ -75,25 +72,16 @@ class _BindFailedError(Exception):
 class Binder:
     def __init__(
         self,
-        client: Client,
-        fence: Fence,
+        context: WriteContext,
         *,
-        clock: Clock,
         on_failed: Callable[[BindFailed], None],
         on_bound: Callable[[Bind], None] = lambda bind: None,
-        observer: Metrics | None = None,
-        rng: random.Random | None = None,
         in_flight: int = MAX_IN_FLIGHT,
-        namespaces: TerminatingNamespaces | None = None,
     ) -> None:
-        self._namespaces = namespaces or TerminatingNamespaces()
-        self._client = client.gated(fence)
-        self._fence = fence
-        self._clock = clock
+        self._context = context
+        self._client, self._clock, self._observer = context.client, context.clock, context.observer
         self._on_failed = on_failed
         self._on_bound = on_bound
-        self._observer = observer or Metrics()
-        self._rng = rng or random.Random()
         self._in_flight = in_flight
         self._slots = asyncio.Semaphore(in_flight)
         #: Bindings that pause before their next attempt. Others are made meanwhile: one that always fails,
@@ -153,7 +141,7 @@ class Binder:
 
     def _fail(self, bind: Bind, failure: _BindFailedError) -> None:
         self._observer.bind_failed(failure.kind)
-        if not self._namespaces.explain(str(failure)):
+        if not self._context.namespaces.explain(str(failure)):
             _LOG.warning("not bound", pod=f"{bind.namespace}/{bind.pod}", node=bind.node, why=str(failure))
         self._on_failed(BindFailed(bind.uid, str(failure)))
 
@@ -187,7 +175,7 @@ class Binder:
             waited = self._clock.monotonic() - decided
             if waited >= BIND_DEADLINE or conflicts >= MAX_CONFLICTS:
                 raise _BindFailedError(kind, why)
-            backoff = backoff or Backoff(0.1, 5.0, self._rng)
+            backoff = backoff or Backoff(0.1, 5.0, self._context.rng)
             self._paused += 1
             self._start_workers()
             await self._clock.sleep(max(pause, backoff.pause()))
@@ -209,12 +197,12 @@ class Binder:
     async def _wait_for_rate_limit(self) -> None:
         """Its turn may come late, and only then it is known whether the binding is still wanted."""
         await self._client.wait_for_rate_limit()
-        if self._stopping or not self._fence.is_open:
+        if self._stopping or not self._context.fence.is_open:
             raise _BindFailedError("fenced", "this replica is no longer the leader")
 
     async def _is_bound(self, bind: Bind) -> bool:
         """Whether the pod is bound as decided; retried until there is an answer."""
-        backoff = Backoff(0.1, 5.0, self._rng)
+        backoff = Backoff(0.1, 5.0, self._context.rng)
         while True:
             try:
                 pod = await self._client.find(PODS, bind.namespace, bind.pod, _Pod)
@@ -222,7 +210,7 @@ class Binder:
                 why = str(error)
             else:
                 return _matches(bind, pod)
-            if self._stopping or not self._fence.is_open:
+            if self._stopping or not self._context.fence.is_open:
                 # The state is read again before the next decision, so an unknown outcome does no harm.
                 raise _BindFailedError("fenced", f"it is not known whether it was bound: {why}")
             await self._clock.sleep(backoff.pause())

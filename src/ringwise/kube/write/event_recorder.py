@@ -10,11 +10,10 @@ from functools import partial
 from typing import Any
 
 from ringwise.kube.watch.invalid_objects import BadObject
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.status_queue import MAX_EVENT_WAIT, Precedence, StatusQueue
 from ringwise.kube.write.tenant_text import cut_text, reason_message
-from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
-from ringwise.kubeclient.client import Client
-from ringwise.kubeclient.clock import Clock, RateLimit
+from ringwise.kubeclient.clock import RateLimit
 from ringwise.kubeclient.resources import EVENTS, JOB_COMMANDS, PODS, Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.kinds import KINDS
@@ -22,7 +21,6 @@ from ringwise.manifests.text.errors import one_line
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import Bind, SetPodCondition
 from ringwise.messages.event_reasons import EventReason
-from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 
 COMPONENT = "ringwise"
@@ -104,26 +102,13 @@ class ObjectEvent:
 class EventRecorder:
     """Writes events. Bindings have precedence, and the rate is limited."""
 
-    def __init__(
-        self,
-        client: Client,
-        retrier: Retrier,
-        *,
-        clock: Clock,
-        observer: Metrics,
-        precedence: Precedence,
-        namespaces: TerminatingNamespaces,
-    ) -> None:
-        self._client = client
-        self._clock = clock
+    def __init__(self, context: WriteContext, retrier: Retrier, precedence: Precedence) -> None:
+        self._client, self._clock, self._observer = context.client, context.clock, context.observer
         self._precedence = precedence
-        self._observer = observer
         #: Pods with an event that says why they wait: the event of their binding ends it, and is written.
         self._pending_pods: OrderedDict[str, None] = OrderedDict()
-        self._rate_limit = RateLimit(EVENT_RATE, EVENT_BURST, clock, pause=EVENT_PAUSE)
-        self.queue = StatusQueue(
-            "events", retrier, EVENT_WORKERS, observer, clock, self._wait, namespaces=namespaces
-        )
+        self._rate_limit = RateLimit(EVENT_RATE, EVENT_BURST, context.clock, pause=EVENT_PAUSE)
+        self.queue = StatusQueue("events", context, retrier, EVENT_WORKERS, self._wait)
 
     def record_once(self, regarding: ObjectReference, reason: EventReason, message: str) -> None:
         """A warning that is written once for each object and message, also by the next leader."""

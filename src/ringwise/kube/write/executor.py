@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.disruption_budgets import held_back, joined, pods_held_back
 from ringwise.kube.write.event_recorder import ObjectReference
 from ringwise.kube.write.job_commands import job_command
@@ -31,8 +32,7 @@ from ringwise.kube.write.ownership import (
 from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.tenant_text import cut_text
-from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
-from ringwise.kubeclient.client import STRATEGIC_PATCH, Client, IgnoredStatus
+from ringwise.kubeclient.client import STRATEGIC_PATCH, IgnoredStatus
 from ringwise.kubeclient.resources import (
     CONFIG_MAPS,
     HYPER_NODES,
@@ -139,7 +139,7 @@ class Creations:
 class Executor:
     def __init__(
         self,
-        client: Client,
+        context: WriteContext,
         binder: Binder,
         status: StatusWriter,
         templates: TemplateStore,
@@ -147,7 +147,6 @@ class Executor:
         report: Callable[[Event], object] = lambda event: None,
         on_contained: Callable[[cmd.SetAside], object] = lambda command: None,
         config_maps: OwnConfigMaps | None = None,
-        namespaces: TerminatingNamespaces | None = None,
         creations: Creations | None = None,
         on_account: Callable[[AccountCommand], object] = lambda command: None,
         on_pod_created: Callable[[JobTemplates], object] = lambda job: None,
@@ -159,7 +158,7 @@ class Executor:
         self._on_contained = on_contained
         self._on_account = on_account
         self._on_pod_created = on_pod_created
-        self._client = client
+        client = self._client = context.client
         self._binder = binder
         self._status = status
         self._templates = templates
@@ -171,7 +170,7 @@ class Executor:
         self._claims = ClaimWriter(client, retrier, report)
         self._hyper_nodes = HyperNodeWriter(client)
         self._rows = self._table()
-        self._ordered_work = OrderedWork(namespaces=namespaces, wait=status.wait_for_precedence)
+        self._ordered_work = OrderedWork(context.namespaces, status.wait_for_precedence)
 
     def execute(self, commands: Iterable[cmd.Command]) -> None:
         """Start all commands; called in the event loop."""

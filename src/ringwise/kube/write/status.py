@@ -9,29 +9,25 @@ not wait behind them. In every queue a newer entry replaces an older one of the 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
 from ringwise.kube.watch.readers import Observed, ObservedGroup, ObservedHyperNode, ObservedQueue
+from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference
-from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence, StatusQueue
 from ringwise.kube.write.tenant_text import cut_text, reason_message
-from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, Client, IgnoredStatus
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import HYPER_NODES, NAMESPACES, POD_GROUPS, PODS, QUEUES, VCJOBS, Resource
-from ringwise.kubeclient.retry import Retrier
 from ringwise.kubeclient.tasks import end
 from ringwise.manifests.kinds import READABLE
 from ringwise.manifests.text.quantities import rfc3339, written
 from ringwise.messages import commands as cmd
 from ringwise.messages.commands import SetQueueStatus
 from ringwise.messages.event_reasons import EventReason
-from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.model import EMPTY
@@ -110,37 +106,19 @@ def queue_status(command: SetQueueStatus, observed: ObservedQueue) -> dict[str, 
 
 class StatusWriter:
     def __init__(
-        self,
-        client: Client,
-        fence: Fence,
-        observed: Observed,
-        *,
-        clock: Clock,
-        precedence: Precedence | None = None,
-        observer: Metrics | None = None,
-        rng: random.Random | None = None,
-        namespaces: TerminatingNamespaces | None = None,
+        self, context: WriteContext, observed: Observed, precedence: Precedence | None = None
     ) -> None:
-        client = self._client = client.gated(fence)
+        self._client, self._clock = context.client, context.clock
         self._observed = observed
-        self._clock = clock
-        observer = observer or Metrics()
-        retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
-        precedence = self._precedence = precedence or Precedence(clock)
+        retrier = context.retrier()
+        self._precedence = precedence or Precedence(context.clock)
         # The names of the queues are label values of metrics.
-        self.updates = StatusQueue("status", retrier, 8, observer, clock, self._wait, requeue=True)
-        self.conditions = StatusQueue("conditions", retrier, 4, observer, clock, self._wait)
+        self.updates = StatusQueue("status", context, retrier, 8, self._wait, requeue=True)
+        self.conditions = StatusQueue("conditions", context, retrier, 4, self._wait)
         #: Pods that are being bound while an Unschedulable condition of them is being written.
         self._overtaken: set[str] = set()
-        self.events = EventRecorder(
-            client,
-            retrier,
-            clock=clock,
-            observer=observer,
-            precedence=precedence,
-            namespaces=namespaces or TerminatingNamespaces(),
-        )
-        self.queues = QueueStatusWriter(client, self.updates, observed.queues, clock)
+        self.events = EventRecorder(context, retrier, self._precedence)
+        self.queues = QueueStatusWriter(context.client, self.updates, observed.queues, context.clock)
         #: Groups whose status was written in this term, and what was.
         self._written: dict[str, cmd.SetGroupStatus] = {}
         #: Kinds whose CRD has no status subresource; their status is a part of the object.

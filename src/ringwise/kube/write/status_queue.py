@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 from functools import partial
 
-from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
+from ringwise.kube.write.context import WriteContext
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.kubeclient.tasks import end, first_of
 from ringwise.log import Logger
-from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 
 _LOG = Logger()
@@ -60,13 +59,11 @@ class StatusQueue:
     """
 
     name: str
+    context: WriteContext
     retrier: Retrier
     max_workers: int
-    observer: Metrics
-    clock: Clock
     before_write: Callable[[float], Awaitable[None]]
     requeue: bool = False
-    namespaces: TerminatingNamespaces = field(default_factory=TerminatingNamespaces)
     # An OrderedDict finds its first key at once; a plain dict that lost many leading keys does not.
     _waiting: OrderedDict[str, _Entry] = field(init=False, default_factory=OrderedDict)
     _urgent: OrderedDict[str, _Entry] = field(init=False, default_factory=OrderedDict)
@@ -87,8 +84,8 @@ class StatusQueue:
         before = queue.get(key)
         if before is None and len(queue) >= MAX_WAITING:
             queue.popitem(last=False)
-            self.observer.dropped_updates.inc(self.name)
-        queue[key] = (self.clock.monotonic() if before is None else before[0], write)
+            self.context.observer.dropped_updates.inc(self.name)
+        queue[key] = (self.context.clock.monotonic() if before is None else before[0], write)
         self._start(urgent)
 
     def _start(self, urgent: bool) -> None:
@@ -125,17 +122,17 @@ class StatusQueue:
                     continue
                 # An object that is gone needs no status.
                 if error.status != 404:
-                    self.observer.dropped_updates.inc(self.name)
-                    if not self.namespaces.explain(str(error)):
+                    self.context.observer.dropped_updates.inc(self.name)
+                    if not self.context.namespaces.explain(str(error)):
                         _LOG.info("status not written", object=key, why=str(error))
             except Exception:
                 # One entry that cannot be written must not stop the others.
-                self.observer.dropped_updates.inc(self.name)
+                self.context.observer.dropped_updates.inc(self.name)
                 _LOG.exception("internal error while writing a status", object=key)
             finally:
                 self._writing.discard(key)
                 self._obsolete.discard(key)
-            self.observer.queue_length(self.name, len(self))
+            self.context.observer.queue_length(self.name, len(self))
         # Here and not in a callback: an entry put in between would rely on a worker that has ended.
         if (worker := asyncio.current_task()) is not None:
             (self._urgent_workers if urgent else self._workers).discard(worker)
