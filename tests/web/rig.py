@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from aiohttp import ClientSession
@@ -19,8 +20,9 @@ from ringwise.messages.events import Decide
 from ringwise.metrics.connections import OpenConnections
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.views.documents.dashboard import DashboardSource
+from ringwise.web import application, frames
+from ringwise.web import hub as hubs
 from ringwise.web.application import DashboardServer, PageFile
-from ringwise.web.frames import FrameHistory
 from ringwise.web.guard import Guard
 from ringwise.web.hub import Answer, Hub, NotLeadingError, WatchedScheduler
 from tests.builders.values import SECOND, node, seen
@@ -118,16 +120,29 @@ async def dashboard(
     guard: Guard | None = None,
     read_interval: float = 0.01,
     idle_timeout: float = 60.0,
-    history: Callable[[], FrameHistory] = FrameHistory,
     connections: OpenConnections | None = None,
     accounts: ReadAccounts | None = None,
-    **server: Any,
+    files: Mapping[str, PageFile] = PAGE,
+    **limits: float,
 ) -> AsyncIterator[Dashboard]:
-    core = core or TestCore()
-    hub = Hub(core, source, read_interval=read_interval, idle_timeout=idle_timeout, history=history)
-    server.setdefault("files", PAGE)
+    """`limits` are constants of the modules of the server, by their names in lower case."""
+    limits = {"read_interval": read_interval, "idle_timeout": idle_timeout, **limits}
+    with ExitStack() as patched:
+        patched.enter_context(patch.object(application, "page_files", lambda: files))
+        for name, value in limits.items():
+            (module,) = (one for one in (application, frames, hubs) if name.upper() in vars(one))
+            patched.enter_context(patch.object(module, name.upper(), value))
+        async with _serving(core or TestCore(), guard, connections, accounts) as at:
+            yield at
+
+
+@asynccontextmanager
+async def _serving(
+    core: TestCore, guard: Guard | None, connections: OpenConnections | None, accounts: ReadAccounts | None
+) -> AsyncIterator[Dashboard]:
+    hub = Hub(core, source)
     answers = SchedulerAnswers(core, forked_queries=ForkedQueries(pause=0), accounts=accounts)
-    made = DashboardServer(hub, answers, guard or Guard(), **server)
+    made = DashboardServer(hub, answers, guard or Guard())
     async with (
         listening(made, "127.0.0.1:0", connections=connections) as url,
         ClientSession() as session,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ringwise.views.documents.dashboard import DashboardChips, DashboardTotals
+from ringwise.web import hub
 from ringwise.web.hub import Series
 from tests.builders.values import SECOND
 
@@ -48,8 +51,9 @@ def test_virtual_time_that_stands_still_has_one_point() -> None:
     assert document["decisions"] == [0, 3]
 
 
-def test_the_oldest_points_are_forgotten() -> None:
-    series = Series(interval=5, remembered=15)
+def test_the_oldest_points_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "REMEMBERED", 3 * hub.SAMPLE_INTERVAL)
+    series = Series()
     for number in range(10):
         series.add(number * SECOND, totals(number, 0), 0, series)
     assert series.document()["resources"][TRAIN]["used"] == [7, 8, 9]

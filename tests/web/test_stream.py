@@ -11,7 +11,6 @@ import pytest
 from aiohttp import ClientSession
 
 from ringwise.metrics.connections import OpenConnections
-from ringwise.web.frames import FrameHistory
 from tests.builders.values import gang, node
 from tests.tools.schemas import check_document
 from tests.web.client import Mirror
@@ -50,7 +49,7 @@ async def test_a_client_that_was_away_gets_the_difference() -> None:
 
 @pytest.mark.parametrize("since", [0, 999])
 async def test_a_sequence_that_is_too_old_or_unknown_is_a_reset(since: int) -> None:
-    async with dashboard(history=lambda: FrameHistory(max_frames=2)) as at:
+    async with dashboard(max_history_frames=2) as at:
         first = await at.snapshot()
         for number in range(4):
             at.core.tell(gang(f"j{number}", 1, 8))
@@ -60,7 +59,7 @@ async def test_a_sequence_that_is_too_old_or_unknown_is_a_reset(since: int) -> N
 
 
 async def test_history_keeps_few_bytes() -> None:
-    async with dashboard(history=lambda: FrameHistory(max_bytes=3000)) as at:
+    async with dashboard(max_history_bytes=3000) as at:
         await at.snapshot()
         for number in range(30):
             at.core.tell(gang(f"j{number}", 1, 1))

@@ -81,24 +81,11 @@ _CONSTANTS: Mapping[str, tuple[str, Callable[[], bytes]]] = {
 class DashboardServer:
     """Makes the application for one hub."""
 
-    def __init__(
-        self,
-        hub: Hub,
-        answers: DashboardAnswers,
-        guard: Guard,
-        *,
-        files: Mapping[str, PageFile] | None = None,
-        max_streams: int = MAX_STREAMS,
-        max_manifests: int = MAX_MANIFESTS,
-        token_interval: float = TOKEN_INTERVAL,
-    ) -> None:
+    def __init__(self, hub: Hub, answers: DashboardAnswers, guard: Guard) -> None:
         self._hub = hub
         self._answers = answers
         self._guard = guard
-        self._files = page_files() if files is None else files
-        self._max_streams = max_streams
-        self._max_manifests = max_manifests
-        self._token_interval = token_interval
+        self._files = page_files()
         self._streams = 0
         self._manifests = 0
         self._documents: dict[str, tuple[bytes, bytes]] = {}
@@ -224,7 +211,7 @@ class DashboardServer:
         return _document(request, await self._answers.history(_asker(request), *_job_of(request)))
 
     async def _what_if(self, request: web.Request) -> web.Response:
-        if self._manifests >= self._max_manifests:
+        if self._manifests >= MAX_MANIFESTS:
             raise RequestRefusedError(
                 503, "busy", "too many concurrent requests with manifests; try again in a few seconds"
             )
@@ -254,9 +241,9 @@ class DashboardServer:
         since = whole_number(request.query.get("since", ""), 0, _MAX_SEQUENCE)
         if since is None:
             raise RequestRefusedError(400, "bad-request", "since must be a sequence number")
-        if self._streams >= self._max_streams:
+        if self._streams >= MAX_STREAMS:
             raise RequestRefusedError(
-                503, "too-many-streams", f"too many clients: {self._max_streams} are being served"
+                503, "too-many-streams", f"too many clients: {MAX_STREAMS} are being served"
             )
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
@@ -292,7 +279,7 @@ class DashboardServer:
         clock = asyncio.get_running_loop().time
         checked = clock()
         async for frame in self._hub.stream(epoch, since):
-            if clock() - checked >= self._token_interval:
+            if clock() - checked >= TOKEN_INTERVAL:
                 if not await self._may_still_read(request):
                     break
                 checked = clock()

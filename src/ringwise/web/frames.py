@@ -62,9 +62,7 @@ class GzipStream:
 class FrameHistory:
     """The last frames, without gaps. Clients read here at their own pace and own nothing themselves."""
 
-    def __init__(self, max_bytes: int = MAX_HISTORY_BYTES, max_frames: int = MAX_HISTORY_FRAMES) -> None:
-        self._max_bytes = max_bytes
-        self._max_frames = max_frames
+    def __init__(self) -> None:
         self._frames: deque[Frame] = deque()
         self._bytes = 0
         #: Sequence of the state before the first frame, and after the last one.
@@ -75,7 +73,7 @@ class FrameHistory:
         self._frames.append(frame)
         self._bytes += len(frame.raw)
         self.last += 1
-        while self._frames and (self._bytes > self._max_bytes or len(self._frames) > self._max_frames):
+        while self._frames and (self._bytes > MAX_HISTORY_BYTES or len(self._frames) > MAX_HISTORY_FRAMES):
             self._bytes -= len(self._frames.popleft().raw)
             self.first += 1
 

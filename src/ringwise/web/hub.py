@@ -97,9 +97,8 @@ class _Sample(NamedTuple):
 class Series:
     """The history in numbers: a ring of samples at equal distances."""
 
-    def __init__(self, interval: float = SAMPLE_INTERVAL, remembered: float = REMEMBERED) -> None:
-        self.interval = interval
-        self._samples: deque[_Sample] = deque(maxlen=max(1, round(remembered / interval)))
+    def __init__(self) -> None:
+        self._samples: deque[_Sample] = deque(maxlen=round(REMEMBERED / SAMPLE_INTERVAL))
         #: Time and bindings of the last sample, and the scheduler that counted them.
         self._last: tuple[int, int, object] | None = None
 
@@ -127,7 +126,7 @@ class Series:
         totals = [sample.totals["resources"] for sample in samples]
         return {
             "schema": "ringwise.io/series/v1",
-            "interval_seconds": self.interval,
+            "interval_seconds": SAMPLE_INTERVAL,
             "times": [sample.time for sample in samples],
             "resources": {
                 resource: _chips([one.get(resource) for one in totals])
@@ -164,25 +163,17 @@ class Hub:
         self,
         core: Core,
         source: Callable[[], DashboardSource],
-        *,
-        series: Series | None = None,
         written: WrittenReasons | None = None,
-        read_interval: float = READ_INTERVAL,
-        idle_timeout: float = IDLE_TIMEOUT,
-        history: Callable[[], FrameHistory] = FrameHistory,
     ) -> None:
         self._core = core
         self._source = source
-        self.series = series or Series()
+        self.series = Series()
         self._written = written
-        self._read_interval = read_interval
-        self._idle_timeout = idle_timeout
-        self._new_history = history
         self._lock = asyncio.Lock()
         self._rows: DashboardRows | None = None
         self._scheduler: WatchedScheduler | None = None
         self.epoch = ""
-        self.history = history()
+        self.history = FrameHistory()
         #: Epoch and sequence of the document that was encoded last, and its bytes.
         self._snapshot: tuple[str, int, Snapshot] | None = None
         #: Set, and replaced, with every new frame.
@@ -223,18 +214,18 @@ class Hub:
             await self._watched.wait()
             await self._contained(self.refresh)
             if self._streams:
-                await asyncio.sleep(self._read_interval)
+                await asyncio.sleep(READ_INTERVAL)
                 continue
             self._watched.clear()
             try:
-                await asyncio.wait_for(self._watched.wait(), self._idle_timeout)
+                await asyncio.wait_for(self._watched.wait(), IDLE_TIMEOUT)
             except TimeoutError:
                 await self.forget()
 
     async def _sample(self) -> None:
         while True:
             await self._contained(lambda: self._call(self._take_sample))
-            await asyncio.sleep(self.series.interval)
+            await asyncio.sleep(SAMPLE_INTERVAL)
 
     async def _contained(self, work: Callable[[], Awaitable[None]]) -> None:
         """A defect here must not end the stream of everything else: the clients begin anew."""
@@ -258,7 +249,7 @@ class Hub:
     def _drop(self) -> None:
         self._rows = self._scheduler = self._snapshot = None
         self.epoch = ""
-        self.history = self._new_history()
+        self.history = FrameHistory()
         self._wake_waiters()
 
     async def forget(self) -> None:
@@ -333,7 +324,7 @@ class Hub:
             await asyncio.sleep(0)
         self._scheduler, self._rows = scheduler, rows
         self.epoch = secrets.token_hex(8)
-        self.history = self._new_history()
+        self.history = FrameHistory()
         self._published = asyncio.get_running_loop().time()
 
     async def _visit(self, work: Callable[[DashboardRows, SchedulerView, int], Answer]) -> Answer:
