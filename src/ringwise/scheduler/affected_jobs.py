@@ -8,6 +8,7 @@ node to which a pod is not bound yet affect no job.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache, partial
 
 from ringwise.records import dataclass
 from ringwise.scheduler.node_faults import DELETED, NOT_READY, NodeFault, node_faults
@@ -32,13 +33,7 @@ class AffectedJobs:
     def __init__(self, view: SchedulerView) -> None:
         self._view = view
         self._cluster = view.cluster
-        self._of: dict[int, tuple[NodeFault, ...]] = {}
-
-    def of_node(self, number: int) -> tuple[NodeFault, ...]:
-        result = self._of.get(number)
-        if result is None:
-            result = self._of[number] = node_faults(self._cluster, number)
-        return result
+        self.of_node = cache(partial(node_faults, view.cluster))
 
     def of_pods(self, uids: Iterable[str]) -> list[JobFault]:
         """Faults that affect the job of these pods, each once; nodes in natural order."""

@@ -33,14 +33,8 @@ class NodeFault:
     def text(self) -> str:
         """`network of Ascend910-3 of node-1: SeparateNPU, code 110001024`"""
         words = f"{self.level}, code {self.code}" if self.code else self.level
-        match self.kind:
-            case "chip":
-                return f"{self.chip} of {self.node}: {words}"
-            case "network":
-                return f"network of {self.chip} of {self.node}: {words}"
-            case "switch":
-                return f"switches of {self.node}: {words}"
-        return f"node {self.node}: {words}"
+        what = {CHIP: f"{self.chip} of", NETWORK: f"network of {self.chip} of", SWITCH: "switches of"}
+        return f"{what.get(self.kind, 'node')} {self.node}: {words}"
 
 
 def node_faults(cluster: ClusterState, number: int) -> tuple[NodeFault, ...]:

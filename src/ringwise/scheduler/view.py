@@ -7,7 +7,7 @@ tries changes on the live state and restores it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 
@@ -47,6 +47,8 @@ from ringwise.topology.racks import Racks
 from ringwise.topology.superpods import SuperPods
 from ringwise.topology.switches import ResolvedTopology
 
+#: What nodes are in, besides HyperNodes.
+SWITCHES, SUPERPODS, RACKS = "leaf switches", "SuperPoDs", "racks"
 #: Incidents that are remembered.
 MAX_INCIDENTS = 1000
 
@@ -254,6 +256,16 @@ class SchedulerView:
 
     def racks(self) -> Racks:
         return self.topology.racks(self._state, self.settings.super_pod_size)
+
+    def domains(self) -> dict[str, Callable[[int], object]]:
+        """What the nodes are in, by what a sentence calls it: which of them a node is in, or None."""
+        resolved, names = self.switches(), self._state.names
+        switch_of = resolved.switch_of if resolved is not None else {}
+        return {
+            SWITCHES: lambda node: switch_of.get(names[node]),
+            SUPERPODS: self.superpods().superpod_of.get,
+            RACKS: self.racks().rack_of.get,
+        }
 
     def hyper_forest(self) -> Forest:
         """The trees of HyperNodes, and what is wrong with some."""

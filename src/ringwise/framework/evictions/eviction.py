@@ -25,7 +25,7 @@ from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
-from ringwise.state.reservations import Reservation
+from ringwise.state.reservations import Reservation, Reservations
 
 #: Jobs that are named to whom others are evicted for.
 MAX_NAMED = 5
@@ -215,6 +215,13 @@ def losers_text(losses: Mapping[str, str]) -> list[str]:
     """`default/train loses 8 chips and 4 chip-hours`"""
     named = [f"{name} loses {lost}" for name, lost in list(losses.items())[:MAX_NAMED]]
     return [*named, f"{len(losses) - MAX_NAMED} more lose pods"] if len(losses) > MAX_NAMED else named
+
+
+def evicting_reservation(state: ClusterState, reservations: Reservations, job: str) -> Reservation | None:
+    """The reservation of a job for which pods are evicted that are not gone yet."""
+    reservation = reservations.of(job)
+    waits = reservation is not None and reservation.evicting and awaited_pods(state, reservation)
+    return reservation if waits else None
 
 
 def awaited_pods(state: ClusterState, reservation: Reservation) -> list[str]:

@@ -142,6 +142,10 @@ class MoveRecords:
     objects: Mapping[str, MovePlan] = field(default_factory=dict)
     states: Mapping[str, PlanState] = field(default_factory=dict)
 
+    def under_way(self) -> dict[str, LivePlan]:
+        """Those that have not failed, by the key of the job that waits."""
+        return {live.plan.job: live for live in reversed([*self.plans.values()]) if not live.failed}
+
 
 def place_of(pod: PlannedPod) -> PlannedPlace:
     return PlannedPlace(pod.name.rpartition("/")[2], pod.node, mask_of(pod.chips))

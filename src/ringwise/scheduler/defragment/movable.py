@@ -296,9 +296,8 @@ def _over_budget(job: Job, pods: Sequence[Pod], budgets: Sequence[DisruptionBudg
 
 def waits_for_room(job: Job) -> bool:
     """Whether it does not fit now, and others that end or move would help it."""
-    reason = job.reason
-    waits = job.waiting_since is not None and reason is not None
-    return waits and reason is not None and Trigger.CHIPS_FREED in reason.kind.resolved_by
+    reason = None if job.waiting_since is None else job.reason
+    return reason is not None and Trigger.CHIPS_FREED in reason.kind.resolved_by
 
 
 def chips_of_heads(view: SchedulerView) -> dict[str, list[int]]:
@@ -306,23 +305,18 @@ def chips_of_heads(view: SchedulerView) -> dict[str, list[int]]:
 
     The first by priority and age: other orders of plugins need a session, which is too much for a metric.
     """
-    heads: dict[str, Job] = {}
+    heads: dict[str, tuple[tuple[int, int, str], Job]] = {}
     for job in view.jobs.values():
         if waits_for_room(job) and job.policy is not None:
-            head = heads.get(job.queue)
-            if head is None or _order(job) < _order(head):
-                heads[job.queue] = job
+            entry = (-job.priority, job.created, job.key), job
+            heads[job.queue] = min(entry, heads.get(job.queue, entry))
     result: dict[str, list[int]] = {}
-    for job in heads.values():
+    for _, job in heads.values():
         # The pods of a vcjob are created when it is admitted: until then all that will be ask for chips.
         chips = sum(pod.cls.chips for pod in job.in_order if not job.pods or view.is_pending(pod))
         if chips and job.policy is not None:
             result.setdefault(job.policy.resource, []).append(chips)
     return result
-
-
-def _order(job: Job) -> tuple[int, int, str]:
-    return -job.priority, job.created, job.key
 
 
 def unsuitable_node(view: SchedulerView, live: LivePlan, now: int) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import replace
 
 from ringwise.durations import SECOND, duration_text
-from ringwise.framework.evictions.eviction import awaited_pods
+from ringwise.framework.evictions.eviction import evicting_reservation
 from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, needed_pods
 from ringwise.framework.job import Job, PlannedPlace
 from ringwise.grammar import agrees, counted, listed
@@ -259,8 +259,7 @@ class Moves(Component):
             return "TargetNotPending", f"{self._name(plan.job)} no longer waits"
         if problem := self._repeated(plan):
             return problem
-        reserved = self._reservations.of(plan.job)
-        if reserved is not None and reserved.evicting and awaited_pods(self._state, reserved):
+        if evicting_reservation(self._state, self._reservations, plan.job) is not None:
             why = f"pods are evicted already so that {self._name(plan.job)} can start"
             return "EvictionsInProgress", why
         live = LivePlan(plan, now, "")
@@ -456,12 +455,10 @@ class Moves(Component):
 
     def _is_complete(self, live: LivePlan) -> bool:
         """Whether every pod that had to go has a successor in its place."""
-        if live.is_leaving:
-            return False
-        for moving, _, pod in live.moving_pods():
-            if pod.target.chips and not self._is_taken(moving, pod.target, confirmed=True):
-                return False
-        return True
+        return not live.is_leaving and all(
+            not pod.target.chips or self._is_taken(moving, pod.target, confirmed=True)
+            for moving, _, pod in live.moving_pods()
+        )
 
     def _is_taken(self, moving: MovingJob, place: PlannedPlace, *, confirmed: bool = False) -> bool:
         """Whether a new pod of the job has the place."""

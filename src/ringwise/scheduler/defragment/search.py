@@ -10,6 +10,7 @@ cycle. What is returned has passed this.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial, reduce
@@ -18,7 +19,7 @@ from itertools import chain, count
 from operator import or_
 
 from ringwise.framework.budget import TooCostly
-from ringwise.framework.evictions.eviction import awaited_pods, waiting_for_evictions
+from ringwise.framework.evictions.eviction import evicting_reservation, waiting_for_evictions
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gangs.domain_placement import obeys_topology
 from ringwise.framework.gangs.gang_placement import (
@@ -54,7 +55,7 @@ from ringwise.scheduler.defragment.reasons import (
 )
 from ringwise.scheduler.defragment.units import NOTHING, Cost, Unit, Units, plus
 from ringwise.scheduler.explain.what_if import place_next
-from ringwise.scheduler.view import SchedulerView
+from ringwise.scheduler.view import RACKS, SUPERPODS, SWITCHES, SchedulerView
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import node_set
 from ringwise.topology.chips import chips_of, mask_of
@@ -85,7 +86,6 @@ _COMBINED = 8
 _NAMED = 3
 #: Moves of a plan that are left out one by one to find those that are not needed.
 _SPARED_SINGLY = 32
-_SWITCHES, _SUPERPODS, _RACKS = "leaf switches", "SuperPoDs", "racks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,11 @@ class NoPlan:
     reason: Reason
 
 
+@dataclass(slots=True)
 class PlanBudget:
     """How much may still be tried, for one job or for all jobs of a command."""
 
-    def __init__(self, steps: int = PLAN_STEPS) -> None:
-        self.remaining = steps
+    remaining: int = PLAN_STEPS
 
     @property
     def is_over(self) -> bool:
@@ -186,7 +186,6 @@ class Planner:
     """Finds plans inside one question."""
 
     def __init__(self, units: Units, budget: PlanBudget) -> None:
-        self._view = units.view
         self._units = units
         self._budget = budget
         #: What counts as carried out.
@@ -198,7 +197,7 @@ class Planner:
 
         `wanted` is asked first: where it is quick, most jobs are not looked at.
         """
-        view = self._view
+        view = self._units.view
         waiting = [
             job
             for job in view.jobs.values()
@@ -213,7 +212,7 @@ class Planner:
         return ordered
 
     def find(self, job: Job) -> MovePlan | NoPlan:
-        with self._view.what_if.with_pods(job):
+        with self._units.view.what_if.with_pods(job):
             search = _Search(self._units, job, self._budget)
             try:
                 plan = search.find()
@@ -224,7 +223,7 @@ class Planner:
 
     def suppose_relocation(self) -> None:
         """From here on the plan that was found last counts as carried out."""
-        relocation, what_if = self._relocation, self._view.what_if
+        relocation, what_if = self._relocation, self._units.view.what_if
         if relocation is None:
             return
         for job in {id(one.job): one.job for one in relocation.room}.values():
@@ -316,14 +315,13 @@ class _Search:
     def _no_plan_needed(self) -> Reason | None:
         """The cheap tests first: what keeps the job waiting, and whether enough chips are free."""
         job, session = self.job, self.session
-        for live in self._view.history.moves.plans.values():
-            if live.plan.job == job.key and not live.failed:
-                return MOVES_UNDER_WAY(job=job.full_name, moved=len(live.plan.moved_jobs))
+        if (live := self._view.history.moves.under_way().get(job.key)) is not None:
+            return MOVES_UNDER_WAY(job=job.full_name, moved=len(live.plan.moved_jobs))
         if job.places:
             # It is moved itself, and waits for its place only.
             return job.reason or NOT_WAITING(job=job.full_name)
-        reserved = session.reservations.of(job.key)
-        if reserved is not None and reserved.evicting and awaited_pods(session.state, reserved):
+        reserved = evicting_reservation(session.state, session.reservations, job.key)
+        if reserved is not None:
             # It gets room already: nobody has to move for it, too.
             return waiting_for_evictions(session.state, reserved, self._now)
         obstacle = self.what_if.obstacle(session, job)
@@ -466,7 +464,7 @@ class _Search:
         policy, regions = selection.policy, dict[object, list[tuple[int, int, int]]]()
         if policy is None:
             return []
-        domains = self._domains()
+        domains = self._view.domains()
         fleet = self.session.state.fleets[policy.resource]
         for node in self.session.state.existing_nodes():
             if not self.could_take(selection, node):
@@ -491,9 +489,9 @@ class _Search:
                 yield from (("HyperNode", one.name) for one in (leaf, *forest.ancestors(leaf.name)))
             yield ("all nodes",)
             return
-        blocks = (_SUPERPODS, _RACKS) if policy.rack is not None else (_SUPERPODS,)
-        for what in (_SWITCHES,) if policy.switch_class is not None else blocks:
-            if what in domains and (place := domains[what](node)) is not None:
+        blocks = (SUPERPODS, RACKS) if policy.rack is not None else (SUPERPODS,)
+        for what in (SWITCHES,) if policy.switch_class is not None else blocks:
+            if (place := domains[what](node)) is not None:
                 yield what, place
 
     # -- places ----------------------------------------------------------------------------------------
@@ -510,7 +508,7 @@ class _Search:
         before, after = self._places(job, job.pods, old, targets)
         if len(before) < 2:
             return None
-        for what, place_of in self._domains().items():
+        for what, place_of in self._view.domains().items():
             was, becomes = ({place_of(node) for node in nodes} - {None} for nodes in (before, after))
             if len(becomes) > len(was):
                 return MOVE_IS_WORSE(job=job.full_name, what=what, before=len(was), after=len(becomes))
@@ -541,17 +539,6 @@ class _Search:
         forest = self._view.hyper_forest()
         domain = forest.holding(node_set(nodes))
         return max(forest.by_tier, default=0) + 1 if domain is None else domain.tier
-
-    def _domains(self) -> dict[str, Callable[[int], object]]:
-        """What the cluster has of each, and in which of them a node is."""
-        view, result = self._view, dict[str, Callable[[int], object]]()
-        resolved, names = view.switches(), view.cluster.names
-        if resolved is not None:
-            switch_of = resolved.switch_of
-            result[_SWITCHES] = lambda node: switch_of.get(names[node])
-        result[_SUPERPODS] = view.superpods().superpod_of.get
-        result[_RACKS] = view.racks().rack_of.get
-        return result
 
     def _verified(self, moves: _Relocation) -> _Relocation | None:
         """The plan as it will be: moved pods at their places, then the job as in a cycle. None: it fails."""
@@ -652,8 +639,8 @@ class _Search:
                 # With the pods of the job among them, as its room is kept for it before others choose.
                 pods = pending_pods(session, self.job)[: missing_pods(session, self.job)]
                 own = [_Item(self.job, pod, None) for pod in pods if pod.cls.chips]
-                items = sorted([*own, *items], key=_largest_first)
-            targets = self._everywhere(items, {}, units)
+                items = [*own, *items]
+            targets = self._everywhere(sorted(items, key=lambda item: -item.pod.cls.chips), {}, units)
         if targets is None:
             return None
         return self._verified(_Relocation(list(units), targets, []))
@@ -782,13 +769,8 @@ def _overlap(units: Iterable[Unit], targets: Mapping[str, Allocation], staying: 
 
 
 def _items_of(units: Iterable[Unit]) -> list[_Item]:
-    """Their pods as they have to be placed: largest first."""
-    items = [_Item(unit.job, pod, unit) for unit in units for pod in unit.pods]
-    return sorted(items, key=_largest_first)
-
-
-def _largest_first(item: _Item) -> int:
-    return -item.pod.cls.chips
+    """Their pods, which have to be placed."""
+    return [_Item(unit.job, pod, unit) for unit in units for pod in unit.pods]
 
 
 def _by_cost(units: Sequence[Unit]) -> Iterator[list[Unit]]:
@@ -807,31 +789,25 @@ def _by_cost(units: Sequence[Unit]) -> Iterator[list[Unit]]:
                 heappush(waiting, (cost, next(numbers), following))
 
 
-class _Trial:
+class _Trial(ExitStack):
     """One attempt: units that give way, and places for all that has none. Closing it undoes everything."""
 
     def __init__(self, search: _Search, staying: set[int], limit: Cost | None) -> None:
+        super().__init__()
         self._search = search
         self._session = search.session
         #: Units, by identity, that stay where they are.
         self._staying = staying
         #: The cost of a plan that is known already.
         self._limit = limit
-        self._undone = ExitStack()
         self._moved: dict[int, Unit] = {}
         self._cost = NOTHING
-        self._used: dict[int, int] = {}
+        self._used = Counter[int]()
         self._targets: dict[str, Allocation] = {}
         self._room: list[Allocation] = []
         self._options: dict[NodeSelection, Iterator[tuple[int, tuple[Unit, ...]]]] = {}
         #: Nodes that cannot take such a pod for something else than chips.
         self._unfit: set[tuple[NodeSelection, int]] = set()
-
-    def __enter__(self) -> _Trial:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._undone.close()
 
     def relocation(self) -> _Relocation:
         return _Relocation(list(self._moved.values()), dict(self._targets), list(self._room))
@@ -842,7 +818,7 @@ class _Trial:
         """The pods of a job that are placed one by one."""
         job = self._search.job
         pods = pending_pods(self._session, job)[: missing_pods(self._session, job)]
-        return [_Item(job, pod, None) for pod in sorted(pods, key=lambda pod: -pod.cls.chips)]
+        return [_Item(job, pod, None) for pod in pods]
 
     def clear_for_whole(self, nodes: Sequence[tuple[int, tuple[Unit, ...]]]) -> list[_Item]:
         """Clear as few of these nodes, in this order, as let the job fit as a whole; the units that go."""
@@ -879,7 +855,7 @@ class _Trial:
     # -- placing
 
     def settle(self, items: list[_Item]) -> None:
-        """Find places for all items, and for what has to give way to them. Raises _DoesNotFit."""
+        """Find places for all items, largest first, and for what has to give way. Raises _DoesNotFit."""
         numbers = count()
         waiting = [(-item.pod.cls.chips, next(numbers), item) for item in items]
         heapify(waiting)
@@ -936,7 +912,7 @@ class _Trial:
                 if not fits or len(chips) != selection.chips:
                     self._unfit.add((selection, node))
                     continue
-                self._undone.push(step.pop_all())
+                self.push(step.pop_all())
             self._note(units)
             self._place([Allocation(job, pod, node, chips)], item.unit)
             self._readmit(units)
@@ -1053,7 +1029,7 @@ class _Trial:
     def _lift(self, units: Sequence[Unit]) -> None:
         if not self._allowed(units):
             raise _DoesNotFit(None)
-        self._undone.enter_context(self._search.without(units))
+        self.enter_context(self._search.without(units))
         self._note(units)
         self._readmit(units)
 
@@ -1068,13 +1044,12 @@ class _Trial:
         for unit in units:
             self._moved[id(unit)] = unit
             self._cost = plus(self._cost, unit.cost)
-            for number, evictions in unit.uses.items():
-                self._used[number] = self._used.get(number, 0) + evictions
+            self._used.update(unit.uses)
         if self._limit is not None and self._cost >= self._limit:
             raise _DoesNotFit(None)
 
     def _place(self, allocations: Sequence[Allocation], unit: Unit | None) -> None:
-        self._undone.enter_context(self._search.what_if.placed(self._session, allocations))
+        self.enter_context(self._search.what_if.placed(self._session, allocations))
         if unit is None:
             self._room += allocations
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ringwise.framework.job import Job
@@ -95,10 +96,9 @@ class Units:
 
     def within_budgets(self, units: Iterable[Unit], used: Mapping[int, int]) -> bool:
         """Whether the disruption budgets allow these moves besides the evictions that are used already."""
-        sums = dict(used)
+        sums = Counter(used)
         for unit in units:
-            for number, evictions in unit.uses.items():
-                sums[number] = sums.get(number, 0) + evictions
+            sums.update(unit.uses)
         return all(sums[number] <= self.budgets[number].allowed for number in sums)
 
     def on(self, node: int) -> list[Unit]:

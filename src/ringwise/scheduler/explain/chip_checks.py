@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
 from ringwise.durations import SECOND, duration_text, time_text
 from ringwise.framework.gangs.visible_devices import ALLOWED, STRICT
@@ -295,17 +297,13 @@ class _NodeChips:
                 )
         for key, (uid, placement) in sorted(here.items()):
             pod = placement.pod
-            if key in report.kubelet_ids or pod.phase != "Running":
-                continue
-            if not placement.chips | placement.part_chips:
-                continue
-            if placement.doubtful:
+            held = placement.chips | placement.part_chips
+            if key in report.kubelet_ids or pod.phase != "Running" or not held or placement.doubtful:
                 continue
             mounted = report.mounted.get(uid, 0)
             who = "the device plugin mounted" if mounted else "the scheduler gave it"
             yield differs(
-                f"pod {key} runs, and kubelet lists no device for it; {who} "
-                f"{self._names(mounted or placement.chips | placement.part_chips)}",
+                f"pod {key} runs, and kubelet lists no device for it; {who} {self._names(mounted or held)}",
                 f"delete {key} if this stays: its container runs without these chips, "
                 "or kubelet has lost its records",
             )
@@ -322,8 +320,7 @@ class _NodeChips:
         if mode.mode in (SOFT, DYNAMIC) or is_part_of_a_chip(self._resource):
             return
         reported = fleet.reported[number]
-        unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
-        unfit |= fleet.pre_separated[number] | fleet.doubtful[number]
+        unfit = fleet.taken(number) | fleet.broken(number) | fleet.pre_separated[number]
         usable = fleet.listed[number] & ~unfit
         # Isolated chips are healthy: Kubernetes counts them, and a report may.
         isolated = usable if number in self._state.isolated_nodes else usable & fleet.isolated[number]
@@ -371,11 +368,8 @@ class _NodeChips:
 
     def _chips_not_started(self) -> int:
         """Return the chips of pods on the node whose binding is not confirmed or that have not started."""
-        chips = 0
-        for placement in self._pods.values():
-            if placement.assumed or placement.pod.phase == "Pending":
-                chips |= placement.chips
-        return chips
+        pods = self._pods.values()
+        return reduce(or_, (one.chips for one in pods if one.assumed or one.pod.phase == "Pending"), 0)
 
     def _pods_holding(self, chips: int) -> str:
         return ", ".join(one.pod.key for one in self._pods.values() if one.chips & chips)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 
 from ringwise.durations import time_text
 from ringwise.framework.extension_points import NodeFilter, first_reason
@@ -153,13 +154,13 @@ def _is_dedicated(reason: Reason) -> bool:
     return reason.code == UNTOLERATED_TAINT.code and not taint.startswith(NODE_TAINT_PREFIX)
 
 
+@dataclass(slots=True)
 class _MissingChips:
     """The fewest chips that must become free for a request to fit; computed once for equal nodes."""
 
-    def __init__(self, policy: ChipPolicy, request: int) -> None:
-        self._policy = policy
-        self._request = request
-        self._cache: dict[tuple[int, int, int], tuple[int, int | None] | None] = {}
+    _policy: ChipPolicy
+    _request: int
+    _cache: dict[tuple[int, int, int], tuple[int, int | None] | None] = field(default_factory=dict)
 
     def of(self, fleet: Fleet, node: int, usable: int) -> tuple[int, int | None] | None:
         faulty = fleet.unhealthy[node] | fleet.recovering[node] | fleet.isolated[node]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,6 +35,7 @@ from ringwise.scheduler.explain.fix_search import (
 from ringwise.scheduler.explain.job_fixes import JOB_FIXES, minimum_fixes, queue_fixes, size_fixes
 from ringwise.scheduler.explain.limit_waits import limit_fixes
 from ringwise.scheduler.explain.preemption import bundle_fixes, cooldown_fixes
+from ringwise.scheduler.view import SUPERPODS, SWITCHES
 from ringwise.state.model import Isolation
 from ringwise.state.reasons import NODE_DRAINS, NODE_ISOLATED, NODE_NOT_READY, NODE_RESERVED
 from ringwise.state.volume_table import keys_of
@@ -55,11 +57,7 @@ def chip_fixes(search: FixSearch) -> Iterator[Fix]:
     if policy is None:
         return
     own = _own_chips(search)
-    near = [
-        miss
-        for miss in search.misses
-        if miss.chips and miss.missing and not miss.chips & own.get(miss.number, 0)
-    ]
+    near = [miss for miss in search.misses if miss.chips and not miss.chips & own[miss.number]]
     kind = policy.board.ring_kind
     alone = (
         search.attempt("chips", f"free {_chips_text(kind, [miss])}", _freed(search, miss))
@@ -80,11 +78,11 @@ def chip_fixes(search: FixSearch) -> Iterator[Fix]:
 
 def _own_chips(search: FixSearch) -> dict[int, int]:
     """By node: what pods of the job itself have and keep: it does not get on by losing that."""
-    result: dict[int, int] = {}
+    result = defaultdict[int, int](int)
     for uid, pod in search.job.pods.items():
         placement = search.view.cluster.pods[uid]
-        if placement.node >= 0 and not pod.deleting:
-            result[placement.node] = result.get(placement.node, 0) | placement.chips
+        if not pod.deleting:
+            result[placement.node] |= placement.chips
     return result
 
 
@@ -96,20 +94,14 @@ def _freed(search: FixSearch, miss: ClosestNode) -> Suppose:
 
 def _regions(search: FixSearch, misses: list[ClosestNode]) -> list[list[ClosestNode]]:
     """Nodes that can serve the job together, the region with the fewest missing chips first."""
-    policy, view = search.job.policy, search.view
-    if policy is not None and policy.switch_class is not None:
-        resolved = view.switches()
-        switch_of = resolved.switch_of if resolved is not None else {}
-        region: dict[str, object] = {miss.node: switch_of.get(miss.node) for miss in misses}
-    elif policy is not None and policy.block_nodes is not None:
-        superpod_of = view.superpods().superpod_of
-        region = {miss.node: superpod_of.get(miss.number) for miss in misses}
-    else:
+    policy, domains = search.job.policy, search.view.domains()
+    if policy is None or (policy.switch_class is None and policy.block_nodes is None):
         return [misses] if misses else []
+    region_of = domains[SWITCHES if policy.switch_class is not None else SUPERPODS]
     grouped: dict[object, list[ClosestNode]] = {}
     for miss in misses:
-        if region[miss.node] is not None:
-            grouped.setdefault(region[miss.node], []).append(miss)
+        if (region := region_of(miss.number)) is not None:
+            grouped.setdefault(region, []).append(miss)
     rows = sorted(grouped.values(), key=lambda row: sum(miss.missing for miss in row))
     return [*rows, misses] if len(rows) > 1 else rows
 
@@ -184,9 +176,7 @@ def _candidates(search: FixSearch) -> list[tuple[str, list[str]]]:
     view, job = search.view, search.job
     resource = job.policy.resource if job.policy is not None else None
     near = {miss.number for miss in search.misses[:16]}
-    grouped: dict[str, list[str]] = {}
-    chips: dict[str, int] = {}
-    close: set[str] = set()
+    grouped, chips, close = defaultdict[str, list[str]](list), Counter[str](), set[str]()
     for uid, placement in view.cluster.pods.items():
         cls = placement.pod.cls
         if placement.node < 0 or uid in job.pods or (resource is not None and cls.resource != resource):
@@ -195,8 +185,8 @@ def _candidates(search: FixSearch) -> list[tuple[str, list[str]]]:
         name = f"job {owner.namespace}/{owner.name}" if owner else f"pod {placement.pod.key}"
         if placement.pod.node is None:
             name += " (pending)"
-        grouped.setdefault(name, []).append(uid)
-        chips[name] = chips.get(name, 0) + cls.chips
+        grouped[name].append(uid)
+        chips[name] += cls.chips
         if placement.node in near:
             close.add(name)
     ordered = sorted(grouped, key=lambda name: (name not in close, chips[name], name))
@@ -267,18 +257,18 @@ def _repair(search: FixSearch, miss: ClosestNode) -> tuple[str, Suppose] | None:
     node = search.view.cluster.nodes[miss.number]
     if node is None:
         return None
-    node_is = search.view.what_if.node_is
     if miss.reason.code == NODE_CORDONED.code:
         taints = tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT)
-        repaired = replace(node, unschedulable=False, taints=taints)
-        return f"uncordon {node.name}", partial(node_is, repaired)
-    if miss.reason.code == NODE_NOT_READY.code:
-        return f"make {node.name} Ready", partial(node_is, replace(node, ready=True))
-    if miss.reason.code == UNTOLERATED_TAINT.code:
+        text, repaired = f"uncordon {node.name}", replace(node, unschedulable=False, taints=taints)
+    elif miss.reason.code == NODE_NOT_READY.code:
+        text, repaired = f"make {node.name} Ready", replace(node, ready=True)
+    elif miss.reason.code == UNTOLERATED_TAINT.code:
         taint = miss.reason.details["taint"]
         taints = tuple(one for one in node.taints if written_taint(one) != taint)
-        return f"remove the taint {taint} from {node.name}", partial(node_is, replace(node, taints=taints))
-    return None
+        text, repaired = f"remove the taint {taint} from {node.name}", replace(node, taints=taints)
+    else:
+        return None
+    return text, partial(search.view.what_if.node_is, repaired)
 
 
 def _chips_text(ring_kind: str, misses: Sequence[ClosestNode]) -> str:

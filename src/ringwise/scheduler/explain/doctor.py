@@ -7,7 +7,7 @@ of severity *error* keep chips from being used or jobs from starting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 
 from ringwise.framework.evictions.lost_work import queue_claim_problems
 from ringwise.framework.job import Job
@@ -428,7 +428,12 @@ _Kind = tuple[str, tuple[tuple[str, int], ...]]
 def superpod_problems(view: SchedulerView) -> dict[int, Reason]:
     """By node, in natural order: why it is in no SuperPoD although it ought to be."""
     superpods, nodes = view.superpods(), view.cluster.nodes
-    boards: dict[tuple[str, str], bool] = {}
+
+    @cache
+    def is_superpod_board(resource: str, label: str) -> bool:
+        board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
+        return isinstance(board, Board) and board.superpod
+
     #: Kinds of nodes of which some are in a SuperPoD.
     members = {_kind(node) for number in superpods.superpod_of if (node := nodes[int(number)]) is not None}
     result: dict[int, Reason] = {}
@@ -436,35 +441,19 @@ def superpod_problems(view: SchedulerView) -> dict[int, Reason]:
         node = nodes[int(number)]
         if node is None:
             continue
-        if problem.code == SUPERPOD_NONE.code:
-            expected = _is_superpod_board(view, node, boards)
-        elif problem.code == SUPERPOD_ID_MISSING.code:
-            expected = _kind(node) in members or _is_superpod_board(view, node, boards)
-        else:
-            expected = True
-        if expected:
-            result[int(number)] = problem
+        if problem.code in _NO_SUPERPOD:
+            # By its own label it is a server of a SuperPoD, or others of its kind are.
+            label, alike = node.labels.get(ACCELERATOR_TYPE), problem.code == SUPERPOD_ID_MISSING.code
+            labeled = label and any(is_superpod_board(resource, label) for resource in node.chips_allocatable)
+            if not labeled and not (alike and _kind(node) in members):
+                continue
+        result[int(number)] = problem
     return result
 
 
 def _kind(node: Node) -> _Kind:
     chips = ((name, node.chips_capacity.get(name, count)) for name, count in node.chips_allocatable.items())
     return node.labels.get(ACCELERATOR_TYPE, ""), tuple(sorted(chips))
-
-
-def _is_superpod_board(view: SchedulerView, node: Node, cache: dict[tuple[str, str], bool]) -> bool:
-    """Whether its own label says that it is a server of a SuperPoD."""
-    label = node.labels.get(ACCELERATOR_TYPE)
-    if not label:
-        return False
-    for resource in node.chips_allocatable:
-        key = resource, label
-        if key not in cache:
-            board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
-            cache[key] = isinstance(board, Board) and board.superpod
-        if cache[key]:
-            return True
-    return False
 
 
 #: Problems that many nodes have: what is wrong, and what to do.

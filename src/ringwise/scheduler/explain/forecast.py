@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from ringwise.durations import SECOND
 from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
-from ringwise.framework.evictions.eviction import awaited_pods
+from ringwise.framework.evictions.eviction import evicting_reservation
 from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
@@ -100,18 +100,16 @@ def forecast(view: SchedulerView, now: int, until: Job | None = None) -> dict[st
             waiting.append(job)
     if waiting:
         result.update(_played(view, now, waiting, until))
-    for live in view.history.moves.plans.values():
-        if live.plan.job in result and not live.failed:
-            result[live.plan.job] = _start_by_plan(view, live, now)
+    for key, live in view.history.moves.under_way().items():
+        if key in result:
+            result[key] = _start_by_plan(view, live, now)
     return result
 
 
 def planned_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | None:
     """M1: when it starts by the plan of moves that is carried out for it; None: there is none."""
-    for live in view.history.moves.plans.values():
-        if live.plan.job == job.key and not live.failed:
-            return _start_by_plan(view, live, now)
-    return None
+    live = view.history.moves.under_way().get(job.key)
+    return None if live is None else _start_by_plan(view, live, now)
 
 
 def _start_by_plan(view: SchedulerView, live: LivePlan, now: int) -> ExpectedStart:
@@ -135,8 +133,7 @@ def waits(view: SchedulerView, job: Job) -> bool:
 
 def is_evicting(view: SchedulerView, job: Job) -> bool:
     """Until the pods that are evicted for it are gone, they are what the job waits for."""
-    reservation = view.reservations.of(job.key)
-    return reservation is not None and reservation.evicting and bool(awaited_pods(view.cluster, reservation))
+    return evicting_reservation(view.cluster, view.reservations, job.key) is not None
 
 
 def _waits_for_more(view: SchedulerView, job: Job) -> str | None:

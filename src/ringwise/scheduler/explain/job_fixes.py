@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -253,13 +254,10 @@ def _rack_sizes(search: FixSearch) -> Iterator[str]:
     board = board_of_job(search.view, search.job)
     if not written or not isinstance(board, Board):
         return
-    size = 1
-    while size * 2 <= board.chips_per_node * max(board.rack_nodes, 1):
-        size *= 2
-    while size >= board.chips_per_node:
-        if str(size) != written:
+    largest = board.chips_per_node * max(board.rack_nodes, 1)
+    for size in (1 << power for power in reversed(range(largest.bit_length()))):
+        if size >= board.chips_per_node and str(size) != written:
             yield str(size)
-        size //= 2
 
 
 def board_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -277,12 +275,10 @@ def board_fixes(search: FixSearch) -> Iterator[Fix]:
         policies = [policy for policy in board.policies if policy != job.annotations.get(SCHEDULE_POLICY)]
         if policies and (named or resource in POLICY_ONLY):
             text = f"set the annotation {SCHEDULE_POLICY} to {policies[0]} (board {board.name})"
-            change = JobChange(annotations={SCHEDULE_POLICY: policies[0]})
-            yield from search.change("board", text, change)
+            yield from search.change("board", text, JobChange(annotations={SCHEDULE_POLICY: policies[0]}))
         elif label and not named and selected != {label}:
-            change = JobChange(selected=(ACCELERATOR_TYPE, label))
             text = f"set the nodeSelector {ACCELERATOR_TYPE} to {label} (board {board.name})"
-            yield from search.change("board", text, change)
+            yield from search.change("board", text, JobChange(selected=(ACCELERATOR_TYPE, label)))
     if named:
         yield from _edit(search, "annotation", SCHEDULE_POLICY, None)
     choosing = {
@@ -294,23 +290,19 @@ def board_fixes(search: FixSearch) -> Iterator[Fix]:
     written = sorted(choosing & job.labels.keys())
     if written:
         text = f"remove the {agrees(len(written), 'label', 'labels')} {joined(written)}"
-        change = JobChange(labels=dict.fromkeys(written))
-        yield from search.change("board", text, change)
+        yield from search.change("board", text, JobChange(labels=dict.fromkeys(written)))
 
 
 def selector_fixes(search: FixSearch) -> Iterator[Fix]:
     if SELECTOR_MISMATCH.code not in search.codes:
         return
-    selected: dict[str, list[str]] = {}
+    selected = defaultdict[str, dict[str, None]](dict)
     for pod in search.job.in_order:
         for key, value in pod.cls.node_selector:
-            values = selected.setdefault(key, [])
-            if value not in values:
-                values.append(value)
+            selected[key][value] = None
     for key, values in selected.items():
-        change = JobChange(unselected=frozenset({key}))
         text = f"remove the nodeSelector {key}: {' or '.join(values)}"
-        yield from search.change("selector", text, change)
+        yield from search.change("selector", text, JobChange(unselected=frozenset({key})))
 
 
 # -- its queue -----------------------------------------------------------------------------------

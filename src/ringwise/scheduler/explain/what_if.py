@@ -99,26 +99,18 @@ def place_next(session: Session, job: Job, statement: Statement) -> Reason | Non
         return place_gang(session, job, statement, beyond_gang=waits_for_one_more(session, job))
 
 
+@dataclass(slots=True, eq=False)
 class WhatIf:
     """Suppositions and questions. The state is the same before and after each of them."""
 
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        usage: ResourceUsage,
-        sessions: SessionFactory,
-        current_events: Callable[[], Iterable[Event]],
-        starts: ExpectedStarts,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._usage = usage
-        self.sessions = sessions
-        #: All objects as events.
-        self.current_events = current_events
-        #: When jobs are expected to start, as it was found last.
-        self.starts = starts
+    _state: ClusterState
+    _book: JobBook
+    _usage: ResourceUsage
+    sessions: SessionFactory
+    #: Returns all objects as events.
+    current_events: Callable[[], Iterable[Event]]
+    #: When jobs are expected to start, as it was found last.
+    starts: ExpectedStarts
 
     def open_session(self, now: int, pending: Iterable[Job] = ()) -> Session:
         """A session outside any cycle; what it allocates must be discarded."""

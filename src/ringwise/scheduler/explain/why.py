@@ -199,10 +199,10 @@ def moves_of(view: SchedulerView, job: Job) -> Iterator[str]:
 def moves_under_way(view: SchedulerView, job: Job) -> Iterator[str]:
     """M1: what the plans that are carried out do for it or with it."""
     for live in view.history.moves.plans.values():
-        names = ", ".join(view.job_name(key) for key in live.plan.moved_jobs[:SHOWN_AHEAD])
         if live.failed:
             continue
         if live.plan.job == job.key:
+            names = ", ".join(view.job_name(key) for key in live.plan.moved_jobs[:SHOWN_AHEAD])
             pods = [pod.gone for _, _, pod in live.moving_pods()]
             yield f"jobs are moved so that it can start: {names}; {sum(pods)} of {counted(pods, 'pod')} gone"
         elif any(moving.job == job.key for moving in live.jobs):
