@@ -26,7 +26,7 @@ from ringwise.grammar import agrees, counted, listed
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.messages.move_plan import DONE, FAILED, FINISHED, REFUSED, MovePlan, PlannedPod, is_bounded
+from ringwise.messages.move_plan import DONE, FAILED, FINISHED, REFUSED, MovePlan, PlannedMove, is_bounded
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
@@ -272,7 +272,7 @@ class Moves(Component):
             before = live.room_loads.get(room.node, NO_LOAD)
             live.room_loads[room.node] = before + load_of((asking.cls,))
         for move in plan.moves:
-            if problem := self._add(live, move.job, move.pods, move.old, now):
+            if problem := self._add(live, move, now):
                 return problem
         if why := self._why_not_free(live):
             return "PlaceNotFree", why
@@ -299,29 +299,22 @@ class Moves(Component):
                 return "SamePlace", f"{self._name(move.job)} would move to where it is"
         return None
 
-    def _add(
-        self,
-        live: LivePlan,
-        key: str,
-        targets: Sequence[PlannedPod],
-        old: Sequence[PlannedPod],
-        now: int,
-    ) -> Problem | None:
+    def _add(self, live: LivePlan, move: PlannedMove, now: int) -> Problem | None:
         """Add a move; why it cannot be made, if it cannot."""
-        job = self._book.jobs.get(key)
+        job = self._book.jobs.get(move.job)
         if job is None:
-            return "JobNotFound", f"{key} is gone"
+            return "JobNotFound", f"{move.job} is gone"
         reason = self.not_movable(job, now)
         if reason is not None:
             return "NotMovable", reason.message
-        for target in targets:
+        for target in move.pods:
             if target.uid not in job.pods or job.pods[target.uid].key != target.name:
                 # Who approves a plan reads names.
                 return "PodNotFound", f"{target.name} is gone"
-        staying = None if job.has_independent_pods else self._staying(job, {pod.uid for pod in targets})
+        staying = None if job.has_independent_pods else self._staying(job, {pod.uid for pod in move.pods})
         if staying is not None:
             return "GangIncomplete", f"{staying.key} is of a gang that would move without it"
-        for target, place in zip(targets, old, strict=True):
+        for target, place in zip(move.pods, move.old, strict=True):
             record = self._state.pods[target.uid]
             pod = record.pod
             here = self._state.names[record.node] if record.node >= 0 else ""
@@ -335,7 +328,7 @@ class Moves(Component):
             moving = next((one for one in live.jobs if one.owner == owner), None)
             if moving is None:
                 alone = owner_of_pod(pod) if pod.group is None else ""
-                moving = MovingJob(owner, key, pod.cls.resource or "", alone)
+                moving = MovingJob(owner, move.job, pod.cls.resource or "", alone)
                 live.jobs.append(moving)
             moving.pods[target.uid] = MovingPod(place_of(target), place_of(place), load_of((pod.cls,)))
         return None

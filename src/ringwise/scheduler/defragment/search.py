@@ -33,7 +33,6 @@ from ringwise.framework.job import Job
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.queue_discipline import equivalence_class
-from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, chips_by_node
 from ringwise.framework.trials import fewest, reduced, trial
@@ -54,7 +53,7 @@ from ringwise.scheduler.defragment.reasons import (
     STARTS_WITHOUT_MOVES,
 )
 from ringwise.scheduler.defragment.units import NOTHING, Cost, Unit, Units, plus
-from ringwise.scheduler.explain.what_if import place_next
+from ringwise.scheduler.explain.what_if import closed_queue, overused_queue, place_next
 from ringwise.scheduler.view import RACKS, SUPERPODS, SWITCHES, SchedulerView
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import node_set
@@ -549,7 +548,7 @@ class _Search:
             return None
         with self.without(units):
             session = what_if.open_session(self._now, [job])
-            if any(self.readmitted(session, unit.job) is not None for unit in units):
+            if self.first_refused(session, units) is not None:
                 return None
             targets = {
                 uid: moves.targets[uid]._replace(job=unit.job, pod=unit.job.pods[uid])
@@ -591,17 +590,14 @@ class _Search:
                 moves = self._verified(_Relocation(rest, moves.targets, moves.room)) or moves
         return moves
 
-    def readmitted(self, session: Session, job: Job) -> Reason | None:
-        """Why a job that is moved would not be placed again, whatever is free."""
-        reason = session.job_valid(job)
-        if reason is not None:
-            return reason
-        queue = session.queues.get(job.queue)
-        if queue is None:
-            return None
-        if queue.state != "Open":
-            return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
-        return QUEUE_OVERUSED(queue=queue.name) if session.overused(queue) else None
+    def first_refused(self, session: Session, units: Iterable[Unit]) -> tuple[Reason, Unit] | None:
+        """The first that would not be placed again after a move, whatever is free, and why."""
+        for unit in units:
+            job = unit.job
+            reason = session.job_valid(job) or closed_queue(session, job) or overused_queue(session, job)
+            if reason is not None:
+                return reason, unit
+        return None
 
     # -- small clusters --------------------------------------------------------------------------------
 
@@ -630,9 +626,7 @@ class _Search:
         session = self.session
         self.budget.spend(_pods_of(units))
         with self.without(units):
-            if not self._fits_now():
-                return None
-            if any(self.readmitted(session, unit.job) is not None for unit in units):
+            if not self._fits_now() or self.first_refused(session, units) is not None:
                 return None
             items = _items_of(units)
             if not _placed_as_a_whole(self.session, self.job):
@@ -1035,10 +1029,9 @@ class _Trial(ExitStack):
 
     def _readmit(self, units: Iterable[Unit]) -> None:
         """Raises _DoesNotFit if one of them would not be placed again."""
-        for unit in units:
-            refused = self._search.readmitted(self._session, unit.job)
-            if refused is not None:
-                raise _DoesNotFit(refused, unit)
+        refused = self._search.first_refused(self._session, units)
+        if refused is not None:
+            raise _DoesNotFit(*refused)
 
     def _note(self, units: Iterable[Unit]) -> None:
         for unit in units:

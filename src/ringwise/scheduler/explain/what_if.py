@@ -93,6 +93,18 @@ def waits_for_one_more(session: Session, job: Job) -> bool:
     return not missing_pods(session, job) and has_pending_pods(session, job)
 
 
+def closed_queue(session: Session, job: Job) -> Reason | None:
+    queue = session.queues.get(job.queue)
+    if queue is None or queue.state == "Open":
+        return None
+    return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
+
+
+def overused_queue(session: Session, job: Job) -> Reason | None:
+    queue = session.queues.get(job.queue)
+    return QUEUE_OVERUSED(queue=queue.name) if queue is not None and session.overused(queue) else None
+
+
 def place_next(session: Session, job: Job, statement: Statement) -> Reason | None:
     """Place what the job waits for: its gang, or where that is complete one more pod."""
     with chips_excluded(session, job, withheld_chips(session, job)):
@@ -184,23 +196,15 @@ class WhatIf:
 
     def _defect(self, session: Session, job: Job) -> Reason | None:
         """What is wrong with the job or its queue."""
-        reason = self._book.refusal(job) or session.job_valid(job)
-        queue = session.queues.get(job.queue)
-        if reason is None and queue is not None and queue.state != "Open":
-            return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
-        return reason
+        return self._book.refusal(job) or session.job_valid(job) or closed_queue(session, job)
 
     def _lack_of_resources(self, session: Session, job: Job) -> Reason | None:
-        queue = session.queues.get(job.queue)
-        if queue is None:
-            return None
-        if "enqueue" in session.configuration.actions and not job.inqueue:
+        enqueues = job.queue in session.queues and "enqueue" in session.configuration.actions
+        if enqueues and not job.inqueue:
             admitted, reason = session.job_enqueueable(job)
             if not admitted:
                 return reason
-        if session.overused(queue):
-            return QUEUE_OVERUSED(queue=queue.name)
-        return None
+        return overused_queue(session, job)
 
     def node_verdicts(self, uid: str, nodes: Sequence[str], now: int) -> list[NodeAssessment | None]:
         """Return what each node is for a placed pod, as if it had not been placed yet.
