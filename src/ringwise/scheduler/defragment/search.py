@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from heapq import heapify, heappop, heappush
 from itertools import chain, count
 from operator import or_
@@ -283,7 +283,7 @@ class _Search:
         self.session = self.what_if.open_session(units.now, [job])
         #: What the plan was made of.
         self.best: _Relocation | None = None
-        self._eligible: dict[NodeSelection, dict[int, bool]] = {}
+        self.could_take = cache(self._could_take)
         self._fitting: dict[tuple[NodeSelection, int, int, int], bool] = {}
 
     # -- whether it waits for holes ----------------------------------------------------------------
@@ -294,10 +294,15 @@ class _Search:
             reason = self._no_plan_needed()
             if reason is not None:
                 return NoPlan(reason)
-            best, why, out_of_steps = self._search()
+            try:
+                why = self._greedy()
+                self._compare_all()
+            except _OutOfSteps:
+                why = None
+                if self.best is None:
+                    return NoPlan(PLAN_TOO_COSTLY(job=job.full_name))
+        best = self.best
         if best is None:
-            if out_of_steps:
-                return NoPlan(PLAN_TOO_COSTLY(job=job.full_name))
             text = why.message if why is not None else "no running job that may be moved is in the way"
             staying = self.units.staying(job)
             hints = [reason.message for reason in staying[:_NAMED]]
@@ -345,19 +350,14 @@ class _Search:
         self.budget.remaining -= len(pods)
         return None if _placement(session, job) is None else STARTS_WITHOUT_MOVES(job=job.full_name)
 
-    def could_take(self, selection: NodeSelection, node: int) -> bool:
+    def _could_take(self, selection: NodeSelection, node: int) -> bool:
         """Whether the node could take such a pod if enough were free there."""
-        results = self._eligible.setdefault(selection, {})
-        result = results.get(node)
-        if result is None:
-            state, policy = self.session.state, selection.policy
-            resource = policy.resource if policy is not None else ""
-            result = state.fleets[resource].allocatable[node] > 0 and state.closed(node, resource) is None
-            if result:
-                refused = selection.unselected(node)
-                result = refused is None or Trigger.CHIPS_FREED in refused.kind.resolved_by
-            results[node] = result
-        return result
+        state, policy = self.session.state, selection.policy
+        resource = policy.resource if policy is not None else ""
+        if state.fleets[resource].allocatable[node] <= 0 or state.closed(node, resource) is not None:
+            return False
+        refused = selection.unselected(node)
+        return refused is None or Trigger.CHIPS_FREED in refused.kind.resolved_by
 
     def _denied(self, pods: Sequence[Pod]) -> Reason | None:
         """F6: whether its queue lets the job in although the moved jobs keep their share."""
@@ -365,29 +365,16 @@ class _Search:
         queue = session.queues.get(job.queue)
         if queue is None:
             return None
-        counted: list[Pod] = []
-        try:
+        with ExitStack() as undone:
             for pod in pods:
                 denied = session.allocatable(queue, pod)
                 if denied is not None:
                     return denied
                 session.usage.add_pod(job.key, job.queue, pod.cls)
-                counted.append(pod)
-        finally:
-            for pod in counted:
-                session.usage.remove_pod(job.key, job.queue, pod.cls)
+                undone.callback(session.usage.remove_pod, job.key, job.queue, pod.cls)
         return None
 
     # -- the search ----------------------------------------------------------------------------------
-
-    def _search(self) -> tuple[_Relocation | None, Reason | None, bool]:
-        """What was found, why not, and whether the steps were used up."""
-        try:
-            why = self._greedy()
-            self._compare_all()
-        except _OutOfSteps:
-            return self.best, None, True
-        return self.best, why, False
 
     def _greedy(self) -> Reason | None:
         """A plan of cheap moves; why there is none. Units that find no place stay, and it is tried again."""
@@ -437,16 +424,15 @@ class _Search:
 
         def options(nodes: Iterable[int]) -> list[tuple[int, tuple[Unit, ...]]]:
             """Those that can be cleared, the cheapest first, each with the units that have to go."""
-            ranked: list[tuple[Cost, int, int, tuple[Unit, ...]]] = []
+            ranked: list[tuple[int, tuple[Unit, ...]]] = []
             for node in nodes:
                 if node not in cleared:
                     self.budget.spend(1)
                     cleared[node] = trial.cheapest_on(selection, node)
                 units = cleared[node]
                 if units is not None:
-                    ranked.append((_sum(units), session.state.rank_of(node), node, units))
-            ranked.sort(key=lambda one: one[:2])
-            return [(node, units) for _, _, node, units in ranked]
+                    ranked.append((node, units))
+            return sorted(ranked, key=lambda one: (_sum(one[1]), session.state.rank_of(one[0])))
 
         regions = self._regions(selection, missing)
         for nodes in [region for region in regions if len(region) >= missing][:_REGIONS]:

@@ -143,14 +143,9 @@ def _waits_for_more(view: SchedulerView, job: Job) -> str | None:
     if job.reason is not None and job.reason.code == VOLUMES_AWAITED.code:
         return AWAITS_VOLUMES
     if not waits(view, job):
-        return GATED if job.pods and _is_gated(view, job) else None
-    if is_evicting(view, job):
-        return "pods are evicted for it, and it starts when they are gone"
-    return ""
-
-
-def _is_gated(view: SchedulerView, job: Job) -> bool:
-    return view.serves(job) and any(pod.gated and pod.phase == "Pending" for pod in job.pods.values())
+        gated = any(pod.gated and pod.phase == "Pending" for pod in job.pods.values())
+        return GATED if gated and view.serves(job) else None
+    return "pods are evicted for it, and it starts when they are gone" if is_evicting(view, job) else ""
 
 
 # -- how long jobs run -----------------------------------------------------------------------------
@@ -232,19 +227,15 @@ def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list
 def _reserved(view: SchedulerView, now: int) -> list[JobRun]:
     """Nodes are free for all when a reservation of them ends: that is the end of something, too."""
     ids = view.cluster.node_id
+    reservations = [one for one in view.cluster.node_reservations.entries if one.end > now]
     return [
-        JobRun(
-            NO_JOB,
-            (),
-            one.end,
-            one.end,
-            False,
-            f"reservation {one.name}",
-            [ids[node] for node in one.nodes if node in ids],
-        )
-        for one in view.cluster.node_reservations.entries
-        if one.end > now
+        _window(one.end, f"reservation {one.name}", [ids[node] for node in one.nodes if node in ids])
+        for one in reservations
     ]
+
+
+def _window(end: int, name: str, nodes: Sequence[int]) -> JobRun:
+    return JobRun(NO_JOB, (), end, end, False, name, nodes)
 
 
 def _cooldowns(session: Session, waiting: Iterable[Job]) -> Iterator[JobRun]:
@@ -253,7 +244,7 @@ def _cooldowns(session: Session, waiting: Iterable[Job]) -> Iterator[JobRun]:
         nodes = list(withheld_chips(session, job))
         ends = {one.until for one in job.cooling.values() if one.broke_again and one.until > session.now}
         for end in sorted(ends if nodes else ()):
-            yield JobRun(NO_JOB, (), end, end, False, f"cooldown of {job.full_name}", nodes)
+            yield _window(end, f"cooldown of {job.full_name}", nodes)
 
 
 # -- the answer --------------------------------------------------------------------------------------
