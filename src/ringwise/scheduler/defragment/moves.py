@@ -399,16 +399,10 @@ class Moves(Component):
                 record = self._state.pods.get(uid)
                 if record is not None and not record.pod.live and not record.pod.deleting:
                     return f"{pod.target.pod} has ended"
-        for moving, _, place in self._open_places(live):
-            why = self._why_lost(live, moving.job, moving.resource, place)
-            if why:
-                return why
+        places = [(moving.job, moving.resource, place) for moving, _, place in self._open_places(live)]
         if not self._has_started(live):
-            for room in live.plan.room:
-                why = self._why_lost(live, live.plan.job, live.resource, place_of(room))
-                if why:
-                    return why
-        return ""
+            places += [(live.plan.job, live.resource, place_of(room)) for room in live.plan.room]
+        return next(filter(None, (self._why_lost(live, *one) for one in places)), "")
 
     def _why_lost(self, live: LivePlan, key: str, resource: str, place: PlannedPlace) -> str:
         """Why the place cannot be had; pods that the plan moves away do not count."""

@@ -6,8 +6,10 @@ of severity *error* keep chips from being used or jobs from starting.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import cache, partial, reduce
+from operator import or_
 
 from ringwise.framework.evictions.lost_work import queue_claim_problems
 from ringwise.framework.job import Job
@@ -153,10 +155,8 @@ def diagnose(
         findings.extend(check(view))
     if not renews_reports:
         findings = [finding for finding in findings if finding.code != REPORT_STALE]
-    findings = folded(findings)
-    order = {ERROR: 0, WARNING: 1, NOTE: 2}
     # The sort is stable: findings of one check stay together and in natural order of nodes.
-    findings.sort(key=lambda finding: order[finding.severity])
+    findings = sorted(folded(findings), key=lambda one: (ERROR, WARNING, NOTE).index(one.severity))
     return Diagnosis(view.cluster.node_count, len(view.jobs), tuple(findings))
 
 
@@ -335,16 +335,14 @@ def _addresses(view: SchedulerView) -> Iterator[Finding]:
 
 def _switches(view: SchedulerView) -> Iterator[Finding]:
     state, resolved = view.cluster, view.switches()
-    problems: list[Reason] = []
-    if view.topology.topology_problem is not None:
-        problems.append(view.topology.topology_problem)
-    for problem in resolved.problems if resolved is not None else ():
-        if problem not in problems:
-            problems.append(problem)
-    for problem in problems:
-        fatal = problem == view.topology.topology_problem
-        yield Subject("ConfigMap basic-tor-node-cm").refused(ERROR if fatal else WARNING, problem)
-    if resolved is None or view.topology.topology_problem is not None:
+    fatal, subject = view.topology.topology_problem, Subject("ConfigMap basic-tor-node-cm")
+    if fatal is not None:
+        yield subject.refused(ERROR, fatal)
+    problems = resolved.problems if resolved is not None else ()
+    for number, problem in enumerate(problems):
+        if problem != fatal and problem not in problems[:number]:
+            yield subject.refused(WARNING, problem)
+    if resolved is None or fatal is not None:
         return
     for number in filter(partial(_offers_chips, view), state.existing_nodes()):
         if state.names[number] not in resolved.switch_of:
@@ -525,9 +523,7 @@ def _static_vnpus(view: SchedulerView) -> Iterator[Finding]:
     for number, mode in sorted(state.modes.items()):
         if mode.mode != STATIC:
             continue
-        faulty = 0
-        for _, fleet in offered(state, number):
-            faulty |= fleet.broken(number)
+        faulty = reduce(or_, (fleet.broken(number) for _, fleet in offered(state, number)), 0)
         for uid in state.pods_on[number] if faulty else ():
             pod = state.pods[uid].pod
             part = pod.cls.part
@@ -542,7 +538,7 @@ def _static_vnpus(view: SchedulerView) -> Iterator[Finding]:
 
 def _queues(view: SchedulerView) -> Iterator[Finding]:
     queues, total = view.queues, view.what_if.sessions.capacity()
-    promised: dict[str, int] = {}
+    promised = Counter[str]()
     for queue in queues.values():
         subject = Subject(f"queue {queue.name}")
         if queue.weight < 1:
@@ -556,7 +552,7 @@ def _queues(view: SchedulerView) -> Iterator[Finding]:
                 f"create queue {queue.parent}, or correct spec.parent",
             )
         for name, least in queue.guarantee.items():
-            promised[name] = promised.get(name, 0) + least
+            promised[name] += least
             most = queue.capability.get(name)
             if most is not None and least > most:
                 yield subject.error(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import field
 from functools import partial
 from itertools import chain, islice
 
@@ -51,26 +52,25 @@ def fix_sentence(text: str, contested: int) -> str:
     return f"{text} (unless the {ahead} the chips)"
 
 
+@dataclass(slots=True)
 class SearchBudget:
     """How much may still be tried, for one job or for all jobs of a command."""
 
-    def __init__(
-        self, units: int = BUDGET, share: int = BUDGET, disruption_budgets: BudgetReader = no_budgets
-    ) -> None:
-        self.remaining = units
-        #: For moves; read only where some are looked for.
-        self.disruption_budgets = disruption_budgets
-        #: What was not looked at, as sentences.
-        self.omitted: list[str] = []
-        #: What the search for one job may use.
-        self.share = share
-        #: Moves of running jobs are looked for only where one job is asked about.
-        self.may_move = share == units
+    remaining: int = BUDGET
+    #: What the search for one job may use.
+    share: int = BUDGET
+    #: For moves; read only where some are looked for.
+    disruption_budgets: BudgetReader = no_budgets
+    #: Moves of running jobs are looked for only where one job is asked about.
+    may_move: bool = True
+    #: What was not looked at, as sentences.
+    omitted: list[str] = field(default_factory=list)
 
     @classmethod
     def of_jobs(cls, jobs: int) -> SearchBudget:
         """Many jobs get less each, and the last ones of very many nothing."""
-        return cls(SHARED_BUDGET, max(_LEAST, min(BUDGET, SHARED_BUDGET // max(jobs, 1))))
+        share = max(_LEAST, min(BUDGET, SHARED_BUDGET // max(jobs, 1)))
+        return cls(SHARED_BUDGET, share, may_move=False)
 
 
 #: Opens a supposition: a context in which something is different.

@@ -407,7 +407,7 @@ class _Play:
         #: Nodes on which something was freed, in that order.
         self._freed_nodes: list[int] = []
         #: By namespace: what it has used of the steps. Half of them are for all namespaces alike.
-        self._used: dict[str, int] = {}
+        self._used = Counter[str]()
         self._share = 0
         #: By namespace: how many groups it has.
         self._sizes: Counter[str] = Counter()
@@ -428,7 +428,7 @@ class _Play:
         for group in groups:
             own = _Group(deque(group.jobs), group.line, group.need)
             self._queues.setdefault(group.line.queue, []).append(own)
-            self._used.setdefault(own.namespace, 0)
+            self._used[own.namespace] = 0
             self._sizes[own.namespace] += 1
         self._share = self._steps // (2 * max(1, len(self._used)))
         self._ends = [(time, next(self._numbers), run) for time, run in ends]
@@ -555,7 +555,7 @@ class _Play:
 
     def _spend(self, namespace: str, steps: int) -> None:
         self._steps -= steps
-        self._used[namespace] = self._used.get(namespace, 0) + steps
+        self._used[namespace] += steps
 
     def _leave(self, name: str, group: _Group) -> None:
         """The first of the group has started."""

@@ -51,7 +51,6 @@ from ringwise.scheduler.job_states import (
     would_be_placed,
 )
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import number_text
@@ -255,20 +254,6 @@ def _refused(job: Job) -> bool:
 
 
 @dataclass(slots=True)
-class _Present:
-    """What holds for a waiting job at this moment."""
-
-    reason: Reason | None
-    refusals: Refusals | None
-    #: The waiting jobs of its queue, itself among them, and those that are served before it.
-    line: list[Job]
-    ahead: list[Job]
-    fixes: list[Fix]
-    #: Not all fixes were tried.
-    cut_short: bool = False
-
-
-@dataclass(slots=True)
 class PresentReasons:
     """Why jobs wait at this moment, by their keys; each with fixes that were tried."""
 
@@ -329,7 +314,8 @@ def _naming(reason: Reason, first: Job, its_reason: Reason | None) -> Reason:
     return named.with_hints([f"the first of them is {name}{why}"])
 
 
-def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _Present:
+def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> Explanation:
+    """Why a waiting job waits at this moment, and what would let it start."""
     session = view.what_if.open_session(now, [job])
     line = _line(view, session, job)
     ahead = line[: line.index(job)] if job in line else []
@@ -338,8 +324,7 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     if evicting or reason is None:
         reason = job.reason
     first = _first_ahead(session, job, reason)
-    fixes: list[Fix] = []
-    cut_short = False
+    fixes, cut_short = list[Fix](), False
     if reason is not None:
         if not evicting:
             search = FixSearch(view, job, now, reason, refusals, ahead, budget)
@@ -350,7 +335,7 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
             reason = _naming(reason, first, of_first.reason)
             start = f"let {first.full_name} start"
             fixes += [replace(fix, text=f"{start}: {fix.text}") for fix in of_first.fixes]
-            cut_short = cut_short or of_first.cut_short
+            cut_short = cut_short or bool(of_first.omitted)
         if waits_for_limit(reason):
             # Whatever the nodes are like: it is not tried there.
             refusals = None
@@ -358,26 +343,24 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
         # A claim that lacks something does so also where that alone would not start the job.
         if fixes or not waits_for_claim(reason):
             reason = reason.with_only([fix.sentence for fix in fixes])
-    return _Present(reason, refusals, line, ahead, fixes, cut_short)
-
-
-def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> Explanation:
-    present = _present(view, job, now, budget)
-    reason, refusals, line, ahead = present.reason, present.refusals, present.line, present.ahead
     sentence = "it would start in the next cycle" if reason is None else reason.message
-    state = state_of(view, job, reason)
-    answer = Explanation(job, state, sentence, reason, refusals, locations=_locations(view, job))
-    answer.board = why_this_board(view, job)
+    answer = Explanation(job, state_of(view, job, reason), sentence, reason, refusals, fixes=fixes)
     answer.ahead = tuple(other.full_name for other in ahead[:SHOWN_AHEAD])
     if not is_refused(reason):
         answer.position, answer.waiting = len(ahead) + 1, len(line)
-        answer.start = _start(view, job, now, reason)
+    if cut_short:
+        answer.omitted.append("further fixes: the search has used its steps")
+    return answer
+
+
+def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> Explanation:
+    answer = _present(view, job, now, budget)
+    answer.locations, answer.board = _locations(view, job), why_this_board(view, job)
+    if not is_refused(answer.reason):
+        answer.start = _start(view, job, now, answer.reason)
         reservation = view.reservations.of(job.key)
         answer.reserved_chips = reservation.chip_count if reservation is not None else 0
-    answer.fixes = present.fixes
-    answer.omitted += budget.omitted
-    if present.cut_short:
-        answer.omitted.append("further fixes: the search has used its steps")
+    answer.omitted[:0] = budget.omitted
     return answer
 
 
@@ -437,7 +420,8 @@ def _try_to_place(
     try:
         with session.reservations.open_to(job.key):
             reason = place_next(session, job, statement)
-            pod = _hardest(session, job)
+            # Of those that wait, the one that requests most chips.
+            pod = max(pending_pods(session, job), key=lambda one: one.cls.chips, default=None)
             if statement.refused is not None:
                 # The pods that got nodes after it would be in the verdicts, and are not in the reason.
                 pod, before = statement.refused
@@ -454,12 +438,6 @@ def _try_to_place(
             return stopped or reason, refusals_of(view, session, job, pod)
     finally:
         statement.discard()
-
-
-def _hardest(session: Session, job: Job) -> Pod | None:
-    """The pending pod that requests most chips."""
-    pods = pending_pods(session, job)
-    return max(pods, key=lambda pod: pod.cls.chips, default=None)
 
 
 # -- running -----------------------------------------------------------------------------------------
