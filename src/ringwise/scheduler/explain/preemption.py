@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from ringwise.actions import gangpreempt, gangreclaim, preempt, reclaim
 from ringwise.durations import time_text
@@ -27,13 +28,19 @@ from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler.explain.fix_search import Fix, FixSearch
 from ringwise.scheduler.view import SchedulerView
 
-_Choices = Callable[[Session, Job], Iterator[VictimChoice]]
-#: By action: its victims, and the protection that they can have.
-_EVICTING: Mapping[str, tuple[_Choices, ExtensionPoint[VictimProtection]]] = {
-    preempt.NAME: (preempt.choices_for, PREEMPT_PROTECTION),
-    reclaim.NAME: (reclaim_choices, RECLAIM_PROTECTION),
-    gangpreempt.NAME: (gangpreempt.choices_for, PREEMPT_PROTECTION),
-    gangreclaim.NAME: (gangreclaim.choices_for, RECLAIM_PROTECTION),
+
+class _Evicting(NamedTuple):
+    """An action: its victims, and the protection that they can have."""
+
+    choices: Callable[[Session, Job], Iterator[VictimChoice]]
+    protection: ExtensionPoint[VictimProtection]
+
+
+_EVICTING: Mapping[str, _Evicting] = {
+    preempt.NAME: _Evicting(preempt.choices_for, PREEMPT_PROTECTION),
+    reclaim.NAME: _Evicting(reclaim_choices, RECLAIM_PROTECTION),
+    gangpreempt.NAME: _Evicting(gangpreempt.choices_for, PREEMPT_PROTECTION),
+    gangreclaim.NAME: _Evicting(gangreclaim.choices_for, RECLAIM_PROTECTION),
 }
 
 
@@ -91,21 +98,17 @@ def cooldown_fixes(search: FixSearch) -> Iterator[Fix]:
     steps = len(view.cluster.pods) // 10 + len(job.in_order)
     for action in actions:
         session = view.what_if.open_session(now, [job])
-        if not session.registered(_EVICTING[action][1]) or not search.spend(3 * steps):
+        protections = session.registered(_EVICTING[action].protection)
+        if not protections or not search.spend(3 * steps):
             continue
         plan = _dry_run(session, job, action, protected=False)
         ends = [
             end
             for _, pod in (plan.victims if plan is not None else ())
-            for protects in session.registered(_EVICTING[action][1])
+            for protects in protections
             if (end := protects(pod.uid)) is not None and end > now
         ]
-        if not ends:
-            continue
-        later = view.what_if.open_session(max(ends), [job])
-        plan = _dry_run(later, job, action, protected=True)
-        if plan is not None and plan.victims:
-            lose = " and ".join(losers_text(losers(later, plan)))
+        if ends and (lose := _losses(search, action, max(ends))):
             yield Fix("cooldown", f"wait until {time_text(max(ends))}, when cooldowns end: {lose}")
             return
 
@@ -122,13 +125,17 @@ def bundle_fixes(search: FixSearch) -> Iterator[Fix]:
     if _left_to_gangpreempt(view, job):
         supposed.append((gangpreempt.NAME, f"add {gangpreempt.NAME} to the actions"))
     for action, text in supposed:
-        if not search.spend(len(view.cluster.pods) // 10 + len(job.in_order)):
-            continue
-        session = view.what_if.open_session(search.now, [job])
-        plan = _dry_run(session, job, action, protected=True, whole=True)
-        if plan is not None and plan.victims:
-            yield Fix("bundles", f"{text}: {' and '.join(losers_text(losers(session, plan)))}")
+        steps = len(view.cluster.pods) // 10 + len(job.in_order)
+        if search.spend(steps) and (lose := _losses(search, action, search.now, whole=True)):
+            yield Fix("bundles", f"{text}: {lose}")
             return
+
+
+def _losses(search: FixSearch, action: str, at: int, *, whole: bool = False) -> str:
+    """Who would lose pods if the action ran at this time; empty: nobody."""
+    session = search.view.what_if.open_session(at, [search.job])
+    plan = _dry_run(session, search.job, action, protected=True, whole=whole)
+    return " and ".join(losers_text(losers(session, plan))) if plan is not None and plan.victims else ""
 
 
 def _dry_run(
@@ -142,7 +149,7 @@ def _dry_run(
             return None
         with nominated_shares(session), session.reservations.open_to(job.key):
             session.shared(NominatedShares).remove(job.key)
-            for choice in _EVICTING[action][0](session, job):
+            for choice in _EVICTING[action].choices(session, job):
                 if whole and choice.bundles is not None:
                     choice = replace(choice, bundles=replace(choice.bundles, allow_whole=True))
                 plan = plan_for(session, job, choice)
