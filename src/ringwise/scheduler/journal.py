@@ -11,9 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from ringwise.framework.configuration import Configuration
-from ringwise.messages.commands import Command, SetGroupStatus, SetPodCondition
+from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide, Event
-from ringwise.reasons import Reason
 from ringwise.records import dataclass
 
 #: Batches kept in memory by default.
@@ -41,17 +40,6 @@ class Batch:
     decide: Decide = Decide.ALL
     marks: tuple[TurnMark, ...] = ()
 
-    @property
-    def reasons(self) -> dict[str, Reason]:
-        """Why jobs and pods are pending, where this turn reported it: by group key or pod uid."""
-        result: dict[str, Reason] = {}
-        for command in self.commands:
-            if isinstance(command, SetGroupStatus) and command.reason is not None:
-                result[command.key] = command.reason
-            elif isinstance(command, SetPodCondition):
-                result[command.uid] = command.reason
-        return result
-
 
 class Journal:
     def __init__(
@@ -66,11 +54,6 @@ class Journal:
         self.recorded = 0
         self._batches: deque[Batch] = deque(maxlen=keep)
         self._sink = sink
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything since the start is still in memory."""
-        return self.recorded == len(self._batches)
 
     def __len__(self) -> int:
         return len(self._batches)
