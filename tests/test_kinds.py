@@ -104,19 +104,18 @@ class WindowGone(Event):
     name: str
 """
 _HANDLERS = """
-    def handlers(self) -> Handlers:
         self._windows: dict[str, MaintenanceWindow] = {}
-        windows: Handlers = {WindowSeen: self._window_seen, WindowGone: self._window_gone}
-        return {**windows, ie.PodLeaving: self._pod_leaving}
 
     def current_events(self) -> Iterator[Event]:
         return map(WindowSeen, self._windows.values())
 
+    @on(WindowSeen)
     def _window_seen(self, event: WindowSeen, now: int) -> None:
         if event.window.node == "broken":
             raise ValueError("broken")
         self._windows[event.window.name] = event.window
 
+    @on(WindowGone)
     def _window_gone(self, event: WindowGone, now: int) -> None:
         del self._windows[event.name]
 """
@@ -259,10 +258,9 @@ def test_a_new_kind_touches_its_reader_its_handler_the_table_and_its_test(tmp_pa
         (copy / path.relative_to(PACKAGE)).write_text(text, encoding="utf-8")
 
     heard, table = COMPONENT.read_text(encoding="utf-8"), TABLE.read_text(encoding="utf-8")
-    start = heard.index("    def handlers(")
-    end = heard.index("    def ", start + 1)
     first = "from ringwise.framework.job import Job\n"
-    touch(COMPONENT, _after(heard[:start] + _HANDLERS + "\n" + heard[end:], first, _VALUE))
+    last = "        self._leaving: dict[tuple[str, str], tuple[Job, list[Pod]]] = {}\n"
+    touch(COMPONENT, _after(_after(heard, last, _HANDLERS), first, _VALUE))
     touch(READER, _READER)
     table = _after(table, "from ringwise.messages import events as ev\n", _IMPORTS)
     touch(TABLE, _after(table, "KINDS: tuple[Kind[Any], ...] = (\n", _ROW))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import ringwise.scheduler
 from ringwise.messages import events as ev
 from ringwise.scheduler import internal_events
-from ringwise.scheduler.cache.component import Component, Components, Context
+from ringwise.scheduler.cache.component import Component, Components, Context, on
 from ringwise.scheduler.cache.deadlines import DeadlineTables
 from tests.scheduler.rig import Rig
 
@@ -142,8 +142,9 @@ def test_components_hear_and_contribute_in_the_order_of_the_list() -> None:
             self.name = name
             self._when = when
 
-        def handlers(self) -> dict[type, Callable[[Any, int], object]]:
-            return {str: lambda event, now: said.append(f"{self.name} hears {event} at {now}")}
+        @on(str)
+        def _said(self, event: str, now: int) -> None:
+            said.append(f"{self.name} hears {event} at {now}")
 
         def deadline(self) -> int | None:
             return self._when

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 
 from ringwise.framework.configuration import Configuration
 from ringwise.messages.accounting import AccountedJob, JobWaits, PodHeld
@@ -70,9 +71,14 @@ class Event:
             cls.kind = kind
 
     @property
+    def subject(self) -> Any:
+        """Its object; the key, name or uid of an object that is gone."""
+        return getattr(self, type(self).__match_args__[0])
+
+    @property
     def about(self) -> tuple[str, str]:
-        """Kind and key (`namespace/name`, name or uid) of its object: the first field, or what that has."""
-        first = getattr(self, type(self).__match_args__[0])
+        """Kind and key (`namespace/name`, name or uid) of its object."""
+        first = self.subject
         if isinstance(first, str):
             return self.kind, first
         return self.kind, getattr(first, "key", "") or getattr(first, "name", "") or type(self).__name__

@@ -33,7 +33,7 @@ def test_the_first_deadline_and_those_that_are_due_are_those_of_a_plain_table(
             table.put(key, time)
             plain[key] = time
         elif step == "drop":
-            table.drop(key)
+            table.pop(key)
             plain.pop(key, None)
         elif step == "clear":
             table.clear()
@@ -57,10 +57,10 @@ def test_the_first_deadline_is_not_searched_again_while_it_stays() -> None:
         table.put(f"job-{number}", 1_000 + number)
         assert table.first() == 1_000
         assert table.due(999) == []
-    table.drop("job-50")
+    table.pop("job-50")
     assert table.first() == 1_000
     assert times.searched == 0
-    table.drop("job-0")
+    table.pop("job-0")
     assert table.first() == 1_001
     assert times.searched == 1
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.cache.sessions import offered
+from ringwise.scheduler.internal_events import StateRebuilt
 from ringwise.state.model import Node
 from tests.builders.values import CHIP, pod, pod_class, report
 from tests.examples import examples
@@ -59,7 +60,7 @@ def test_the_kept_total_is_the_counted_one(batches: list[list[ev.Event]]) -> Non
         machine.handle(batch, rig.now + number)
         kept = dict(machine._cycle.sessions.capacity())
         # Pods that come to a node which is large enough change nothing; others are seen with the next node.
-        machine._cycle.sessions._inventory.everything_changed()
+        machine._notify(StateRebuilt(), rig.now + number)
         assert kept == offered(machine._state) or _exceeded_by_new_pods(batch), batch
 
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 
 from ringwise.messages.commands import Bind, DeletePod, RecordJobEvent
-from ringwise.scheduler.cache.record_tables import RecordTables
 from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.faults.restarts import BACKOFF, FORGOTTEN_AFTER, Restarts
 from ringwise.state.model import Owner
@@ -172,7 +171,7 @@ def test_nothing_waits_of_a_job_that_is_gone() -> None:
 
 def test_pods_created_in_the_moment_of_a_restart_wait_for_the_next_one() -> None:
     """Those that were there before are restarted with it, in however many jobs they are."""
-    restarts, now = Restarts(RecordTables()), 100 * SECOND + 5
+    restarts, now = Restarts(gang(2, FAULTY).machine._context), 100 * SECOND + 5
     before, after = (values.pod("p", cls=pod_class(8), created=time) for time in (now - 1, now))
     restarts.add("owner", [before], now)
     assert restarts.not_before("owner", before, now) is None

@@ -30,7 +30,7 @@ from ringwise.messages.commands import Command, DeletePod, Evict, EvictionCause
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.state.allocation_modes import NO_CHIPS, NodeMode
 from ringwise.state.chip_fractions import chip_resource, chips_of_node, chips_used
 from ringwise.state.cluster import PodRecord
@@ -86,22 +86,13 @@ class Accounting(Component):
         self._boards: dict[tuple[str, str, int], str] = {}
         self.totals = QueueTotals()
 
-    def handlers(self) -> Handlers:
-        return {
-            ev.AccountsRead: self._accounts_read,
-            ev.EvictFailed: self._evict_failed,
-            ie.PodChanged: self._pod_changed,
-            ie.PodEnding: self._pod_ending,
-            ie.JobSettled: self._job_settled,
-            ie.JobGone: self._job_gone,
-            ie.HardwareBroke: self._hardware_broke,
-        }
-
     # -- what is heard -------------------------------------------------------------------------------
 
+    @on(ev.AccountsRead)
     def _accounts_read(self, event: ev.AccountsRead, now: int) -> None:
         self._read = event
 
+    @on(ie.PodChanged)
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         # The job is read before anything is reported: its queue may not be known yet.
         pod = event.pod
@@ -110,6 +101,7 @@ class Accounting(Component):
         if not pod.live if pod.uid in self._open else requested(pod.cls)[1]:
             self._pods[pod.uid] = None
 
+    @on(ie.PodEnding)
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
         pod = event.pod
         if not self._active:
@@ -126,22 +118,24 @@ class Accounting(Component):
             self._counted.discard(event.uid)
             self._pods.pop(event.uid, None)
 
+    @on(ev.EvictFailed)
     def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
         held = self._open.get(event.uid)
         if held is not None and held.cause:
             self._record_held(replace(held, cause="", lost_since=0))
 
-    def _job_settled(self, event: ie.JobSettled, now: int) -> None:
-        job = event.job
+    @on_job(ie.JobSettled)
+    def _job_settled(self, job: Job, now: int) -> None:
         if self._active and (job.waiting_since is None) is (job.key in self._waiting):
             self._jobs[job.key] = None
 
-    def _job_gone(self, event: ie.JobGone, now: int) -> None:
+    @on_job(ie.JobGone)
+    def _job_gone(self, job: Job, now: int) -> None:
         if not self._active:
             return
-        self._jobs.pop(event.job.key, None)
-        self._waiting.discard(event.job.key)
-        uid, reported = _uid(event.job), self._uids.pop(event.job.key, "")
+        self._jobs.pop(job.key, None)
+        self._waiting.discard(job.key)
+        uid, reported = _uid(job), self._uids.pop(job.key, "")
         if reported not in self._runs:
             self._stop_waiting(reported, now, now)
         if uid in self._runs or not (uid in self._waits or uid in self._ran):
@@ -150,9 +144,10 @@ class Accounting(Component):
         self._stop_waiting(uid, now, now)
         self._close(uid)
 
-    def _hardware_broke(self, event: ie.HardwareBroke, now: int) -> None:
+    @on_job(ie.HardwareBroke)
+    def _hardware_broke(self, job: Job, now: int) -> None:
         if self._active:
-            self._excused[_uid(event.job)] = None
+            self._excused[_uid(job)] = None
 
     def _evicting(self, commands: Iterable[Command], now: int) -> None:
         for command in commands:

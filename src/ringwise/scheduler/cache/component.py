@@ -1,15 +1,17 @@
 """What the scheduler is made of, and how its components hear of each other.
 
-A component declares what it hears, by type: events of the cluster, and those that follow from them for jobs,
-pods and nodes (`internal_events`). It says when it wants to be asked again, and contributes to a turn by
-overriding hooks. The scheduler holds a list of components; they hear and contribute in its order.
+A component declares what it handles with `@on` and `@on_job`: events of the cluster, and those that follow
+from them for jobs, pods and nodes (`internal_events`). It says when it wants to be asked again, and
+contributes to a turn by overriding hooks. The scheduler holds a list of components; they hear and contribute
+in its order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ringwise.durations import earliest
 from ringwise.framework.job import Job
@@ -31,11 +33,53 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
 
 C = TypeVar("C", bound="Component")
+M = TypeVar("M", bound=Callable[..., object])
 
 #: Announces an event to all components that hear it, with the time.
 Notify = Callable[[object, int], None]
-#: What is called with each event of a type.
-Handlers = Mapping[type, Callable[[Any, int], object]]
+#: What is called with each event of a type, and the time.
+Handler = Callable[[Any, int], object]
+
+
+def on(*kinds: type) -> Callable[[M], M]:
+    """Declare that a method of a component handles events of these types."""
+    return partial(_declare, kinds, False)
+
+
+def on_job(*kinds: type) -> Callable[[M], M]:
+    """Declare the same for a method that is called with the job of the event instead of the event."""
+    return partial(_declare, kinds, True)
+
+
+def _declare(kinds: Iterable[type], of_job: bool, method: M) -> M:
+    vars(method).setdefault("declared", []).extend((kind, of_job) for kind in kinds)
+    return method
+
+
+def _with_job(handler: Handler, event: Any, now: int) -> None:
+    handler(event.job, now)
+
+
+class _JobTable(Protocol):
+    def pop(self, key: str, default: None, /) -> object: ...
+
+
+T = TypeVar("T", bound=_JobTable)
+
+
+class JobTables:
+    """Tables by key of a job. What they hold of a job is dropped when the job is gone."""
+
+    def __init__(self) -> None:
+        self._drops: list[Callable[[str, None], object]] = []
+
+    def add(self, table: T) -> T:
+        self._drops.append(table.pop)
+        return table
+
+    def forget(self, key: str) -> None:
+        for drop in self._drops:
+            drop(key, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +92,7 @@ class Context:
     topology: TopologyCache
     job_queue: JobQueue
     deadlines: DeadlineTables
+    job_tables: JobTables
     record: RecordTables
     reservations: Reservations
     #: What happened that may help pending jobs.
@@ -80,8 +125,15 @@ class Component(ContextUser):
     #: By what a failure of its part of a turn is reported.
     name = ""
 
-    def handlers(self) -> Handlers:
-        return {}
+    def handlers(self) -> Iterator[tuple[type, Handler]]:
+        """Yield the types of events that it handles, and what is called with them."""
+        members = chain.from_iterable(vars(one).items() for one in reversed(type(self).__mro__))
+        declared = {name: member.declared for name, member in members if hasattr(member, "declared")}
+        for name, kinds in declared.items():
+            # A class that overrides the method need not declare it again.
+            handler = getattr(self, name)
+            for kind, of_job in kinds:
+                yield kind, partial(_with_job, handler) if of_job else handler
 
     def current_events(self) -> Iterable[Event]:
         """The objects that it alone keeps, as events: another scheduler that handles them knows the same."""
@@ -149,14 +201,14 @@ class Components:
         self._deadlines = deadlines
         self._state = state
         self._book = book
-        self._handlers: dict[type, list[Callable[[Any, int], object]]] = {}
+        self._handlers: dict[type, list[Handler]] = {}
         self._all: Sequence[Component] = ()
         self._overriding: dict[str, list[Component]] = {}
 
     def hold(self, components: Sequence[Component]) -> None:
         self._all = components
         for component in components:
-            for heard, handler in component.handlers().items():
+            for heard, handler in component.handlers():
                 self._handlers.setdefault(heard, []).append(handler)
         for hook, default in vars(Component).items():
             own = [part for part in components if getattr(type(part), hook) is not default]

@@ -29,8 +29,9 @@ class Deadlines:
         elif self._first is None or time < self._first:
             self._first = time
 
-    def drop(self, key: str) -> None:
-        time = self._times.pop(key, None)
+    def pop(self, key: str, default: None = None) -> None:
+        """Remove a key, if it is there."""
+        time = self._times.pop(key, default)
         self._stale |= time is not None and time == self._first
 
     def clear(self) -> None:
@@ -53,7 +54,7 @@ class Deadlines:
         """The same, and their deadlines are removed."""
         due = self.due(now)
         for key in due:
-            self.drop(key)
+            self.pop(key)
         return due
 
     def take_all(self) -> list[str]:

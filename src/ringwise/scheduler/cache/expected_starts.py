@@ -8,7 +8,7 @@ from itertools import islice
 from ringwise.framework.job import Job
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 
 
 class ExpectedStarts:
@@ -59,9 +59,7 @@ class RunTimes(Component):
         #: In the order in which jobs of the sizes ended last. Nanoseconds.
         self._times: dict[_Size, deque[int]] = {}
 
-    def handlers(self) -> Handlers:
-        return {ie.PodEnding: self._pod_ending}
-
+    @on(ie.PodEnding)
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
         pod = event.pod
         if pod is None or pod.live or pod.deleting or not pod.cls.chips or pod.cls.resource is None:

@@ -61,7 +61,7 @@ class JobQueue:
 
     def forget(self, key: str) -> None:
         self._remove(key)
-        self._retries.drop(key)
+        self._retries.pop(key)
         self.active.pop(key, None)
         self.end_backoff(key, *BackoffCause)
 
@@ -90,7 +90,7 @@ class JobQueue:
     def settle(self, job: Job, pending: bool, now: int) -> None:
         """After a cycle: a job that is still pending waits for what can fix its reason."""
         if not pending:
-            self._retries.drop(job.key)
+            self._retries.pop(job.key)
             job.waiting_since = None
             return
         if job.waiting_since is None:
@@ -123,7 +123,7 @@ class JobQueue:
 
     def end_backoff(self, key: str, *causes: BackoffCause) -> None:
         for cause in causes:
-            self._backoff[cause].drop(key)
+            self._backoff[cause].pop(key)
 
     def end_all_backoffs(self, *causes: BackoffCause) -> None:
         for cause in causes:

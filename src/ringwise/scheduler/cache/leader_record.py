@@ -20,7 +20,7 @@ from typing import Any
 from ringwise.grammar import counted
 from ringwise.messages.commands import Command, Publish
 from ringwise.messages.events import Event, LeaderRecordRead
-from ringwise.scheduler.cache.component import Component, Components, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Components, Context, on
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord, read_tables, table_of
 from ringwise.wellknown import RECORD_CONFIG_MAPS, UNREAD_RECORD_CONFIG_MAP, VOLCANO_SYSTEM
 
@@ -47,9 +47,6 @@ class LeaderRecord(Component):
         #: A record was read: what of it is no longer valid is removed.
         self._was_read = False
 
-    def handlers(self) -> Handlers:
-        return {LeaderRecordRead: self._read}
-
     def current_events(self) -> Iterable[Event]:
         for table in self._tables:
             table.refresh()
@@ -58,6 +55,7 @@ class LeaderRecord(Component):
 
     # -- reading ---------------------------------------------------------------------------------
 
+    @on(LeaderRecordRead)
     def _read(self, event: LeaderRecordRead, now: int) -> None:
         """Restore what the previous leader wrote, table by table; what cannot be read is copied."""
         entries, problems = read_tables(event.tables)

@@ -12,6 +12,7 @@ from itertools import takewhile
 
 from ringwise.durations import SECOND, ExponentialBackoff, time_text
 from ringwise.framework.evictions.lost_work import chip_hours, lost_seconds
+from ringwise.framework.job import Job
 from ringwise.grammar import counted
 from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
@@ -19,7 +20,7 @@ from ringwise.messages.events import EvictFailed, QueueSeen
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.wellknown import EVICTED, LONGEST_COOLDOWN
 
@@ -72,7 +73,7 @@ class Preemptions(Component):
         #: By namespace and name of the jobs that got room under the leader before: when.
         self._read_takers: dict[str, int] = {}
         #: By key of the job that was not evicted.
-        self.refused: dict[str, RefusedEviction] = {}
+        self.refused: dict[str, RefusedEviction] = context.job_tables.add({})
         #: By queue: the longest cooldown, as it is written.
         self._allowed: dict[str, str | None] = {}
         #: By key of the job, the one that was evicted last comes last.
@@ -84,19 +85,9 @@ class Preemptions(Component):
         #: Warnings of evictions that failed are removed.
         self._taken_back: list[Command] = []
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.PodEvicted: self._evicted,
-            ie.PodRemoved: self._removed,
-            ie.PodBound: self._bound,
-            ie.JobSeen: self._job_seen,
-            EvictFailed: self._evict_failed,
-            ie.JobGone: lambda event, now: self.refused.pop(event.job.key, None),
-            QueueSeen: self._queue_seen,
-        }
-
     # -- evictions ---------------------------------------------------------------------------------
 
+    @on(ie.PodEvicted)
     def _evicted(self, event: ie.PodEvicted, now: int) -> None:
         self._evictions.append(event.command)
         job, taker = self._book.job_of(event.uid), self._book.jobs.get(event.command.by)
@@ -137,6 +128,7 @@ class Preemptions(Component):
         self._warnings.clear()
         return [*commands, *evictions]
 
+    @on(EvictFailed)
     def _evict_failed(self, event: EvictFailed, now: int) -> None:
         """The pod stays, and has lost nothing. Nobody waits for it: others may be found that can go."""
         if event.uid not in self._leaving:
@@ -179,22 +171,25 @@ class Preemptions(Component):
                     RecordJobEvent.about(taker, EventReason.EVICTION_REFUSED, message, warning=True)
                 )
 
+    @on(ie.PodRemoved)
     def _removed(self, event: ie.PodRemoved, now: int) -> None:
         key, _ = self._leaving.pop(event.uid, ("", None))
         self.refused.pop(key, None)
 
-    def _bound(self, event: ie.PodBound, now: int) -> None:
-        entry = self.jobs.get(event.job.key)
+    @on_job(ie.PodBound)
+    def _bound(self, job: Job, now: int) -> None:
+        entry = self.jobs.get(job.key)
         if entry is not None and not entry.back:
-            self.jobs[event.job.key] = replace(entry, back=now)
+            self.jobs[job.key] = replace(entry, back=now)
 
-    def _job_seen(self, event: ie.JobSeen, now: int) -> None:
-        job = event.job
+    @on_job(ie.JobSeen)
+    def _job_seen(self, job: Job, now: int) -> None:
         if job.preempted is None and job.key in self.jobs:
             job.preempted = self.jobs[job.key].at
         if job.room_made_at is None:
             job.room_made_at = self._read_takers.get(job.full_name)
 
+    @on(QueueSeen)
     def _queue_seen(self, event: QueueSeen, now: int) -> None:
         """Jobs wait for what queues allow others: when that changes they need not wait until then."""
         allowed = event.queue.annotations.get(LONGEST_COOLDOWN)

@@ -10,7 +10,7 @@ from ringwise.framework.registry import Registry
 from ringwise.framework.session import Session
 from ringwise.framework.step_timer import StepTimer, untimed
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, ContextUser, Handlers
+from ringwise.scheduler.cache.component import Component, Context, ContextUser, on
 from ringwise.state.allocation_modes import NO_CHIPS, UNITS_OF_A_CHIP
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
@@ -99,30 +99,22 @@ class Inventory(Component):
     def stale(self) -> bool:
         return self._all or bool(self._changed)
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.NodeChanged: self._node_changed,
-            ie.PodChanged: self._pod_changed,
-            ie.PodRemoved: lambda event, now: self._pods_changed(event.number),
-            ie.StateRebuilt: lambda event, now: self.everything_changed(),
-        }
-
+    @on(ie.NodeChanged)
     def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
         number = self._state.node_id.get(event.name)
         if number is not None:
             self._changed.add(number)
 
+    @on(ie.PodChanged)
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
-        if self._exceeded:
-            self._pods_changed(event.before)
-            self._pods_changed(event.node)
+        self._changed |= self._exceeded & {event.before, event.node}
 
-    def _pods_changed(self, number: int) -> None:
-        """A pod came to the node, or left it."""
-        if number in self._exceeded:
-            self._changed.add(number)
+    @on(ie.PodRemoved)
+    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
+        self._changed |= self._exceeded & {event.number}
 
-    def everything_changed(self) -> None:
+    @on(ie.StateRebuilt)
+    def _state_rebuilt(self, event: ie.StateRebuilt, now: int) -> None:
         self._all = True
 
     def total(self) -> Amounts:

@@ -20,7 +20,7 @@ from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.messages.commands import Command
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.scheduler.reasons import PODS_NEVER_CREATED
@@ -42,40 +42,31 @@ class AdmissionLimits(Component):
         #: Jobs that lost their admission in this turn, and those that are voted on with them.
         self._to_vote: dict[str, None] = {}
         #: Admitted jobs without pods, and since when. The limit is added when it is asked for: it may change.
-        self._since = Deadlines()
+        self._since = context.job_tables.add(Deadlines())
         self._last_limit = self._limit
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.JobRefreshed: self._refreshed,
-            ie.JobSettled: lambda event, now: self._check(event.job, now),
-            ie.JobGone: lambda event, now: self._since.drop(event.job.key),
-            ConfigurationSeen: lambda event, now: self._configuration_seen(),
-        }
-
+    @on_job(ie.JobSettled)
     def _check(self, job: Job, now: int) -> None:
         if job.pods or job.group is None:
-            self._forget(job.key)
+            self._since.pop(job.key)
+            self._job_queue.end_backoff(job.key, BackoffCause.POD_CREATION)
         elif is_awaiting_pods(job):
             if job.key not in self._since:
                 self._since.put(job.key, now)
             self._job_queue.end_backoff(job.key, BackoffCause.POD_CREATION)
         else:
-            self._since.drop(job.key)
+            self._since.pop(job.key)
 
-    def _refreshed(self, event: ie.JobRefreshed, now: int) -> None:
-        job = event.job
+    @on_job(ie.JobRefreshed)
+    def _refreshed(self, job: Job, now: int) -> None:
         if job.inqueue and job.group is not None:
             self._touched[job.key] = None
 
-    def _configuration_seen(self) -> None:
+    @on(ConfigurationSeen)
+    def _configuration_seen(self, event: ConfigurationSeen, now: int) -> None:
         if self._limit != self._last_limit:
             self._last_limit = self._limit
             self._job_queue.end_all_backoffs(BackoffCause.POD_CREATION)
-
-    def _forget(self, key: str) -> None:
-        self._since.drop(key)
-        self._job_queue.end_backoff(key, BackoffCause.POD_CREATION)
 
     def act(self, now: int) -> Sequence[Command]:
         """End the admission of jobs that ran and no longer have pods."""

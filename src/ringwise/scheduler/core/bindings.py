@@ -16,7 +16,7 @@ from ringwise.messages.rank_table import (
     rank_table_key,
 )
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on_job
 from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.view import History
 from ringwise.state.cluster import ClusterState
@@ -130,13 +130,11 @@ class Bindings(Component):
         self._in_turn = 0
         self._bindings: list[Bind] = []
 
-    def handlers(self) -> Handlers:
-        return {ie.PodBound: self._bound}
-
-    def _bound(self, event: ie.PodBound, now: int) -> None:
+    @on_job(ie.PodBound)
+    def _bound(self, job: Job, now: int) -> None:
         self._history.bindings += 1
-        if event.job.started is None:
-            event.job.started = now
+        if job.started is None:
+            job.started = now
 
     def review(self, now: int) -> None:
         self._in_turn = 0

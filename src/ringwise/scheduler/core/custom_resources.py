@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ringwise.durations import earliest, time_text
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, Condition, SetConditions
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handler, on
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.wellknown import ApiResource
 
@@ -28,6 +28,9 @@ class CustomResources(Component, ABC, Generic[T]):
     """Objects of one kind, which has a name and a generation."""
 
     resource: ApiResource
+    #: The events about its objects.
+    seen: type[Any]
+    gone: type[ev.NamedObjectGone]
 
     def __init__(self, context: Context, value: type[T], *, is_recorded: bool = True) -> None:
         super().__init__(context)
@@ -52,12 +55,13 @@ class CustomResources(Component, ABC, Generic[T]):
     def decide(self, now: int) -> Sequence[SetConditions]:
         """Put what is in force into the state, set `_next`, and return the conditions of all objects."""
 
-    def put(self, name: str, one: T) -> None:
-        self._objects[name] = one
+    def put(self, name: str, one: T, now: int) -> None:
         self._recorded.discard(name)
-        self._stale = True
+        if self._objects.get(name) != one:
+            self._objects[name] = one
+            self._stale = True
 
-    def drop(self, name: str) -> None:
+    def drop(self, name: str, now: int) -> None:
         if self._objects.pop(name) is not None:
             self._written.pop(name, None)
             self._recorded.discard(name)
@@ -65,13 +69,17 @@ class CustomResources(Component, ABC, Generic[T]):
 
     # -- the kind itself ----------------------------------------------------------------------
 
-    def handlers(self) -> Handlers:
-        return {ev.KindServed: self._kind_served}
+    def handlers(self) -> Iterator[tuple[type, Handler]]:
+        yield from super().handlers()
+        yield self.seen, lambda event, now: self.put(event.about[1], event.subject, now)
+        yield self.gone, lambda event, now: self.drop(event.name, now)
 
     def current_events(self) -> Iterator[ev.Event]:
         if self.resource.kind in self._state.not_served:
             yield ev.KindServed(self.resource.kind, False)
+        yield from map(self.seen, self._objects.values())
 
+    @on(ev.KindServed)
     def _kind_served(self, event: ev.KindServed, now: int) -> None:
         if event.resource != self.resource.kind:
             return
@@ -80,14 +88,14 @@ class CustomResources(Component, ABC, Generic[T]):
         else:
             self._state.not_served.discard(event.resource)
             for name in sorted(self._recorded):
-                self.drop(name)
+                self.drop(name, now)
 
     def restore(self, record: RestoredRecord, now: int) -> None:
         if self.resource.kind not in self._state.not_served:
             return
         for name, one in record.of(self._objects).items():
             if name not in self._objects:
-                self.put(name, one)
+                self.put(name, one, now)
                 self._recorded.add(name)
 
     # -- in a turn ----------------------------------------------------------------------------

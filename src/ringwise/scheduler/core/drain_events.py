@@ -10,7 +10,7 @@ from ringwise.framework.job import Job
 from ringwise.messages.commands import RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.scheduler.node_states import DRAIN
 from ringwise.state.model import Pod
 from ringwise.topology.natural import natural_key
@@ -27,9 +27,7 @@ class DrainEvents(Component):
         #: By job and cause: names of pods that go, since the last turn.
         self._leaving: dict[tuple[str, str], tuple[Job, list[Pod]]] = {}
 
-    def handlers(self) -> Handlers:
-        return {ie.PodLeaving: self._pod_leaving}
-
+    @on(ie.PodLeaving)
     def _pod_leaving(self, event: ie.PodLeaving, now: int) -> None:
         job, pod = event.job, event.pod
         cause = self._cause(pod)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 from ringwise.messages import events as ev
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Components, Context, ContextUser
+from ringwise.scheduler.cache.component import Component, Components, Context, ContextUser, Handler
 from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod, unreadable_pod
 
@@ -19,9 +18,7 @@ class EventHandlers(ContextUser):
         super().__init__(context)
         self._objects = objects
         self._components = components
-        self._handlers: dict[type, Callable[[Any, int], object]] = {}
-        for some in objects:
-            self._handlers |= some.handlers()
+        self._handlers: dict[type, Handler] = dict(chain(*(some.handlers() for some in objects)))
 
     def current_events(self) -> Iterator[ev.Event]:
         """All objects as events; what others need comes first."""

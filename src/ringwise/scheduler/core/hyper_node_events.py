@@ -18,7 +18,7 @@ from ringwise.messages.commands import AnnotateGroup, Command, RecordJobEvent, S
 from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.state.hyper_nodes import Forest, Problem
 from ringwise.state.model import Pod
 from ringwise.wellknown import JOB_ALLOCATED_HYPER_NODE
@@ -38,24 +38,17 @@ class HyperNodeEvents(Component):
         self._reported: dict[str, SetHyperNodeStatus] = {}
         #: Jobs with a topology that may need a warning, and the reasons of the warnings of each.
         self._to_warn: dict[str, None] = {}
-        self._warned: dict[str, set[str]] = {}
-
-    def handlers(self) -> Handlers:
-        return {
-            ev.HyperNodeSeen: self._seen,
-            ev.HyperNodeGone: self._gone,
-            ev.ConfigurationSeen: self._configuration_seen,
-            ie.JobSeen: self._job_seen,
-            ie.JobGone: self._job_gone,
-        }
+        self._warned: dict[str, set[str]] = context.job_tables.add({})
 
     def current_events(self) -> Iterator[ev.Event]:
         return map(ev.HyperNodeSeen, self._state.hyper_nodes)
 
+    @on(ev.HyperNodeSeen)
     def _seen(self, event: ev.HyperNodeSeen, now: int) -> None:
         if self._state.hyper_nodes.put(event.hyper_node):
             self._triggers.add(Trigger.HYPER_NODES_CHANGED)
 
+    @on(ev.HyperNodeGone)
     def _gone(self, event: ev.HyperNodeGone, now: int) -> None:
         self._reported.pop(event.name, None)
         if self._state.hyper_nodes.drop(event.name):
@@ -63,14 +56,12 @@ class HyperNodeEvents(Component):
 
     # -- topologies of jobs -------------------------------------------------------------------
 
-    def _job_seen(self, event: ie.JobSeen, now: int) -> None:
-        if asks_for_topology(event.job):
-            self._to_warn[event.job.key] = None
+    @on_job(ie.JobSeen)
+    def _job_seen(self, job: Job, now: int) -> None:
+        if asks_for_topology(job):
+            self._to_warn[job.key] = None
 
-    def _job_gone(self, event: ie.JobGone, now: int) -> None:
-        self._to_warn.pop(event.job.key, None)
-        self._warned.pop(event.job.key, None)
-
+    @on(ev.ConfigurationSeen)
     def _configuration_seen(self, event: ev.ConfigurationSeen, now: int) -> None:
         self._to_warn.update((key, None) for key, job in self._jobs.items() if asks_for_topology(job))
 
@@ -141,27 +132,15 @@ class AllocatedDomains(Component):
         super().__init__(context)
         self._jobs = context.book.jobs
         #: Jobs with a topology, by key, with what was written last; None: nothing since the start.
-        self._written: dict[str, str | None] = {}
+        self._written: dict[str, str | None] = context.job_tables.add({})
         self._changed: dict[str, None] = {}
         self._forest: Forest | None = None
 
-    def handlers(self) -> Handlers:
-        return {
-            **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound, ie.BindingFailed), self._job_changed),
-            ie.JobGone: self._job_gone,
-        }
-
-    def _job_changed(
-        self, event: ie.JobSeen | ie.JobChanged | ie.PodBound | ie.BindingFailed, now: int
-    ) -> None:
-        job = event.job
+    @on_job(ie.JobSeen, ie.JobChanged, ie.PodBound, ie.BindingFailed)
+    def _job_changed(self, job: Job, now: int) -> None:
         if asks_for_topology(job):
             self._written.setdefault(job.key, None)
             self._changed[job.key] = None
-
-    def _job_gone(self, event: ie.JobGone, now: int) -> None:
-        self._written.pop(event.job.key, None)
-        self._changed.pop(event.job.key, None)
 
     def publish(self, now: int) -> Sequence[AnnotateGroup]:
         if not self._written or self._configuration.current.plugin(PLUGIN) is None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ringwise.durations import earliest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetConditions
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Context, Handlers
+from ringwise.scheduler.cache.component import Context, on
 from ringwise.scheduler.core.custom_resources import CustomResources, accepted, window
 from ringwise.state.allocation_modes import NO_CHIPS
 from ringwise.state.model import Isolation
@@ -22,6 +22,7 @@ class IsolationEvents(CustomResources[Isolation]):
 
     name = "isolations"
     resource = ISOLATIONS
+    seen, gone = ev.IsolationSeen, ev.IsolationGone
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, Isolation)
@@ -29,33 +30,23 @@ class IsolationEvents(CustomResources[Isolation]):
         #: An isolation began or ended since the last turn.
         self._changed = False
 
-    def handlers(self) -> Handlers:
-        return {
-            **super().handlers(),
-            ev.IsolationSeen: lambda event, now: self.put(event.isolation.name, event.isolation),
-            ev.IsolationGone: lambda event, now: self.drop(event.name),
-            ie.NodeChanged: lambda event, now: self._look_again(event.name in self._targets),
-            ie.ClusterChanged: lambda event, now: self._look_again(any("/" in one for one in self._targets)),
-        }
+    def put(self, name: str, one: Isolation, now: int) -> None:
+        self._changed |= self._state.put_isolation(name, one)
+        super().put(name, one, now)
 
-    def current_events(self) -> Iterator[ev.Event]:
-        yield from super().current_events()
-        yield from (ev.IsolationSeen(one) for _, one in self._objects.items())
+    def drop(self, name: str, now: int) -> None:
+        self._changed |= self._state.put_isolation(name, None)
+        super().drop(name, now)
 
-    def put(self, name: str, one: Isolation) -> None:
-        if self._state.put_isolation(name, one):
-            super().put(name, one)
-            self._changed = True
-        self._recorded.discard(name)
+    # A target may exist now, or no longer exist.
 
-    def drop(self, name: str) -> None:
-        if self._state.put_isolation(name, None):
-            super().drop(name)
-            self._changed = True
+    @on(ie.NodeChanged)
+    def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
+        self._stale |= event.name in self._targets
 
-    def _look_again(self, concerned: bool) -> None:
-        """A target may exist now, or no longer exist."""
-        self._stale |= concerned
+    @on(ie.ClusterChanged)
+    def _cluster_changed(self, event: ie.ClusterChanged, now: int) -> None:
+        self._stale |= any("/" in one for one in self._targets)
 
     def decide(self, now: int) -> Sequence[SetConditions]:
         if self._changed:

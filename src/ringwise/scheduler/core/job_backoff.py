@@ -11,7 +11,7 @@ from ringwise.messages.commands import RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.scheduler.reasons import BIND_FAILED
 
@@ -28,28 +28,24 @@ class JobBackoff(Component):
         super().__init__(context)
         #: Failed bindings in a row, by pod; and how often in a row a job was too costly.
         self._failures: dict[str, int] = {}
-        self._too_costly: dict[str, int] = {}
+        self._too_costly: dict[str, int] = context.job_tables.add({})
         #: Jobs that are backed off because their namespace has no steps left.
-        self._crowded: set[str] = set()
+        self._crowded: dict[str, None] = context.job_tables.add({})
         #: Events about jobs that were backed off, to be sent.
         self._events: list[RecordJobEvent] = []
         #: How often jobs were backed off, by reason, since the start.
         self.backoffs: Counter[str] = Counter()
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.BindingFailed: self._binding_failed,
-            ie.PodConfirmed: lambda event, now: self._forget_pod(event.uid),
-            ie.PodRemoved: lambda event, now: self._forget_pod(event.uid),
-            # It may cost less, or ask for other volumes. The next pause is longer all the same.
-            ie.JobSpecChanged: lambda event, now: self._job_queue.end_backoff(
-                event.key, BackoffCause.COST, BackoffCause.VOLUMES
-            ),
-            ie.JobSettled: lambda event, now: self._tried(event.job, now),
-            ie.JobGone: lambda event, now: self._forget(event.job.key),
-            ConfigurationSeen: lambda event, now: self._job_queue.end_all_backoffs(BackoffCause.COST),
-        }
+    @on(ie.JobSpecChanged)
+    def _job_changed(self, event: ie.JobSpecChanged, now: int) -> None:
+        """It may cost less, or ask for other volumes. The next pause is longer all the same."""
+        self._job_queue.end_backoff(event.key, BackoffCause.COST, BackoffCause.VOLUMES)
 
+    @on(ConfigurationSeen)
+    def _configuration_seen(self, event: ConfigurationSeen, now: int) -> None:
+        self._job_queue.end_all_backoffs(BackoffCause.COST)
+
+    @on(ie.BindingFailed)
     def _binding_failed(self, event: ie.BindingFailed, now: int) -> None:
         key, uid = event.job.key, event.pod.uid
         failures = self._failures[uid] = self._failures.get(uid, 0) + 1
@@ -57,6 +53,7 @@ class JobBackoff(Component):
         seconds = self._job_queue.back_off(key, BackoffCause.BINDING, now, pause)
         event.job.reason = BIND_FAILED(pod=event.pod.name, node=event.node, why=event.why, seconds=seconds)
 
+    @on_job(ie.JobSettled)
     def _tried(self, job: Job, now: int) -> None:
         """A cycle decided about the job; its reason says how that ended."""
         reason = job.reason
@@ -64,12 +61,12 @@ class JobBackoff(Component):
             self.backoffs[reason.code] += 1
             if job.key not in self._crowded:
                 # Once until it is tried: a namespace may have thousands of them.
-                self._crowded.add(job.key)
+                self._crowded[job.key] = None
                 self._events.append(
                     RecordJobEvent.about(job, EventReason.TOO_COSTLY, reason.message, warning=True)
                 )
             return
-        self._crowded.discard(job.key)
+        self._crowded.pop(job.key, None)
         if reason is None or reason.code != TOO_COSTLY.code:
             self._too_costly.pop(job.key, None)
             return
@@ -85,11 +82,6 @@ class JobBackoff(Component):
         events, self._events = self._events, []
         return events
 
-    def _forget_pod(self, uid: str) -> None:
-        """The pod is bound, or it is gone."""
-        self._failures.pop(uid, None)
-
-    def _forget(self, key: str) -> None:
-        """The job is gone."""
-        self._too_costly.pop(key, None)
-        self._crowded.discard(key)
+    @on(ie.PodConfirmed, ie.PodRemoved)
+    def _forget_pod(self, event: ie.PodConfirmed | ie.PodRemoved, now: int) -> None:
+        self._failures.pop(event.uid, None)

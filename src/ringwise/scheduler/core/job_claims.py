@@ -16,7 +16,7 @@ from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on_job
 
 #: Names in `minResources` that only ResourceQuotas have; the use of pods is not counted under them.
 _QUOTA_NAMES = ("requests.", "limits.", "count/")
@@ -43,21 +43,11 @@ class JobClaim:
 class JobClaims(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._claims: dict[str, JobClaim] = {}
+        # The end of a job is a trigger of its own.
+        self._claims: dict[str, JobClaim] = context.job_tables.add({})
 
-    def handlers(self) -> Handlers:
-        return {
-            **dict.fromkeys(
-                (ie.JobRefreshed, ie.JobSettled, ie.AdmissionEnded, ie.ReservationChanged), self._changed
-            ),
-            # That is a trigger of its own.
-            ie.JobGone: lambda event, now: self._claims.pop(event.job.key, None),
-        }
-
-    def _changed(
-        self, event: ie.JobRefreshed | ie.JobSettled | ie.AdmissionEnded | ie.ReservationChanged, now: int
-    ) -> None:
-        job = event.job
+    @on_job(ie.JobRefreshed, ie.JobSettled, ie.AdmissionEnded, ie.ReservationChanged)
+    def _changed(self, job: Job, now: int) -> None:
         self._containment.attempt("job", job.key, partial(self._note, job), work="claim")
 
     def _note(self, job: Job) -> None:

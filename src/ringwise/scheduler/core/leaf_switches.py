@@ -11,7 +11,7 @@ from ringwise.messages.commands import Command, Publish, RecordNodeEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.topology.switches import ResolvedTopology, SwitchTopology
 from ringwise.wellknown import TOR_AFFINITY, TOR_SHARE_CONFIG_MAP, TOR_SHARE_KEY, VOLCANO_SYSTEM
 
@@ -27,17 +27,13 @@ class TorSharePublisher(Component):
         self._stale = True
         self._published: str | None = None
 
-    def handlers(self) -> Handlers:
-        of_jobs = dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound, ie.BindingFailed), self._job_changed)
-        return {**of_jobs, **dict.fromkeys((ie.ClusterChanged, ie.StateRebuilt), self._cluster_changed)}
-
-    def _job_changed(
-        self, event: ie.JobSeen | ie.JobChanged | ie.PodBound | ie.BindingFailed, now: int
-    ) -> None:
+    @on_job(ie.JobSeen, ie.JobChanged, ie.PodBound, ie.BindingFailed)
+    def _job_changed(self, job: Job, now: int) -> None:
         """Pods of this job came or went."""
-        if event.job.labels.get(TOR_AFFINITY):
+        if job.labels.get(TOR_AFFINITY):
             self._stale = True
 
+    @on(ie.ClusterChanged, ie.StateRebuilt)
     def _cluster_changed(self, event: object, now: int) -> None:
         self._stale = True
 

@@ -16,7 +16,7 @@ from ringwise.framework.queue_discipline import lacks_room
 from ringwise.framework.reasons import WAITING_LIMIT_REACHED
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on_job
 
 
 class LimitWaits(Component):
@@ -35,21 +35,15 @@ class LimitWaits(Component):
         #: Jobs that a burst would let in.
         self._for_burst: dict[str, None] = {}
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.JobSettled: lambda event, now: self._settled(event.job),
-            ie.JobGone: lambda event, now: self._gone(event.job),
-            **dict.fromkeys((ie.JobChanged, ie.AdmissionEnded), lambda event, now: self._leave(event.job)),
-        }
-
-    def _settled(self, job: Job) -> None:
+    @on_job(ie.JobSettled)
+    def _settled(self, job: Job, now: int) -> None:
         self._forget(job.key)
         reason = job.reason
         if job.key in self._table.may_burst and lacks_room(reason):
             # It is not what it waits for in the first place; and it must take nobody's turn.
             reason = job.reason = self._without_burst(job) or reason
         if not waits_for_limit(reason) or reason is None or job.key not in self._book.jobs:
-            self._leave(job)
+            self._leave(job, now)
             return
         scope = scope_of(reason)
         self._scope[job.key] = scope
@@ -69,14 +63,16 @@ class LimitWaits(Component):
             self._table.may_burst = offered
         return None if reason is None else reason.with_hints(["it may borrow, but there is no room for it"])
 
-    def _leave(self, job: Job) -> None:
+    @on_job(ie.JobChanged, ie.AdmissionEnded)
+    def _leave(self, job: Job, now: int) -> None:
         """It may have started, or is admitted no more: another one may be admitted instead."""
         if self._waiting and not self._table.is_waiting(job):
             self._left.update((scope, None) for scope, _ in self._table.on(job))
 
-    def _gone(self, job: Job) -> None:
+    @on_job(ie.JobGone)
+    def _gone(self, job: Job, now: int) -> None:
         self._forget(job.key)
-        self._leave(job)
+        self._leave(job, now)
 
     def _forget(self, key: str) -> None:
         self._for_burst.pop(key, None)

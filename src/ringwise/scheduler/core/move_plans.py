@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ringwise.durations import SECOND, earliest
@@ -22,7 +22,7 @@ from ringwise.messages.move_plan import (
     WAITS_FOR_APPROVAL,
     MovePlan,
 )
-from ringwise.scheduler.cache.component import Context, Handlers
+from ringwise.scheduler.cache.component import Context
 from ringwise.scheduler.cache.record_tables import RestoredRecord
 from ringwise.scheduler.core.custom_resources import CustomResources, accepted
 from ringwise.scheduler.defragment.live_plan import LivePlan, PlanState, Problem
@@ -52,6 +52,7 @@ class MovePlans(CustomResources[MovePlan]):
 
     name = "move plans"
     resource = MOVE_PLANS
+    seen, gone = ev.MovePlanSeen, ev.MovePlanGone
 
     def __init__(self, context: Context, moves: Moves) -> None:
         # A plan that is carried out is in the record by itself; no other has an effect on the next leader.
@@ -69,30 +70,19 @@ class MovePlans(CustomResources[MovePlan]):
         self._deleted: set[str] = set()
         moves.records.objects, moves.records.states = self._objects, self._states
 
-    def handlers(self) -> Handlers:
-        return {
-            **super().handlers(),
-            ev.MovePlanSeen: lambda event, now: self._seen(event.plan, now),
-            ev.MovePlanGone: lambda event, now: self._gone(event.name, now),
-        }
-
-    def current_events(self) -> Iterator[ev.Event]:
-        yield from super().current_events()
-        yield from map(ev.MovePlanSeen, self._objects.values())
-
-    def _seen(self, one: MovePlan, now: int) -> None:
-        before = self._objects.get(one.id)
+    def put(self, name: str, one: MovePlan, now: int) -> None:
+        before = self._objects.get(name)
         if before == one:
             return
-        self.put(one.id, one)
+        super().put(name, one, now)
         if before is None or _wanted(before) != _wanted(one):
-            self._checked.pop(one.id, None)
+            self._checked.pop(name, None)
         if before is not None and before.uid != one.uid:
-            self._written.pop(one.id, None)
-        self._stop_without_object(one.id, now)
+            self._written.pop(name, None)
+        self._stop_without_object(name, now)
 
-    def _gone(self, name: str, now: int) -> None:
-        self.drop(name)
+    def drop(self, name: str, now: int) -> None:
+        super().drop(name, now)
         self._checked.pop(name, None)
         self._stop_without_object(name, now)
 

@@ -13,7 +13,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import SetConditions
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Context, Handlers
+from ringwise.scheduler.cache.component import Context, on
 from ringwise.scheduler.core.custom_resources import CustomResources, accepted, window
 from ringwise.state.model import NodeReservation, NodeReservations
 from ringwise.state.node_labels import members_of
@@ -31,6 +31,7 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
 
     name = "reservations of nodes"
     resource = NODE_RESERVATIONS
+    seen, gone = ev.NodeReservationSeen, ev.NodeReservationGone
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, NodeReservation)
@@ -40,34 +41,27 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
         #: The version of the labels of all nodes.
         self._labels = -1
 
-    def handlers(self) -> Handlers:
-        return {
-            **super().handlers(),
-            ev.NodeReservationSeen: lambda event, now: self.put(event.reservation.name, event.reservation),
-            ev.NodeReservationGone: lambda event, now: self.drop(event.name),
-            ie.ClusterChanged: self._cluster_changed,
-        }
-
     def current_events(self) -> Iterator[ev.Event]:
-        yield from super().current_events()
-        for name, one in self._objects.items():
-            yield ev.NodeReservationSeen(replace(one, accepted=name in self._accepted))
+        for event in super().current_events():
+            if isinstance(event, ev.NodeReservationSeen):
+                one = event.reservation
+                event = ev.NodeReservationSeen(replace(one, accepted=one.name in self._accepted))
+            yield event
 
-    def put(self, name: str, one: NodeReservation) -> None:
-        before, was_stale = self._objects.get(name), self._stale
-        super().put(name, replace(one, accepted=False))
-        if self._objects[name] == before:
-            # Only its status changed.
-            self._stale = was_stale
-        else:
+    def put(self, name: str, one: NodeReservation, now: int) -> None:
+        # Whether it is accepted is status.
+        spec = replace(one, accepted=False)
+        if self._objects.get(name) != spec:
             self._accepted.discard(name)
         if one.accepted:
             self._accepted.add(name)
+        super().put(name, spec, now)
 
-    def drop(self, name: str) -> None:
-        super().drop(name)
+    def drop(self, name: str, now: int) -> None:
+        super().drop(name, now)
         self._accepted.discard(name)
 
+    @on(ie.ClusterChanged)
     def _cluster_changed(self, event: ie.ClusterChanged, now: int) -> None:
         """Nodes may have other labels, or be in another leaf switch or SuperPoD."""
         if self._objects and not self._stale:

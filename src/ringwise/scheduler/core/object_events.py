@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handler, on
 from ringwise.state.allocation_modes import NodeMode
 from ringwise.state.model import PriorityClass
 from ringwise.state.volume_table import drop, put
@@ -18,17 +20,6 @@ from ringwise.state.volumes import ClaimReference, PersistentVolume
 class NodeEvents(Component):
     """What events about nodes, their chips and the topology change."""
 
-    def handlers(self) -> Handlers:
-        return {
-            ev.NodeSeen: self._node_seen,
-            ev.NodeGone: self._node_gone,
-            ev.ReportSeen: self._report_seen,
-            ev.ReportGone: self._report_gone,
-            ev.NodeReportSeen: self._node_report_seen,
-            ev.NodeReportGone: self._node_report_gone,
-            ev.TopologySeen: self._topology_seen,
-        }
-
     def current_events(self) -> Iterator[ev.Event]:
         state, topology = self._state, self._topology
         yield from (ev.NodeSeen(node) for node in state.nodes if node is not None)
@@ -37,6 +28,7 @@ class NodeEvents(Component):
         if topology.switch_topology is not None or topology.topology_problem is not None:
             yield ev.TopologySeen(topology.switch_topology, topology.topology_problem)
 
+    @on(ev.NodeSeen)
     def _node_seen(self, event: ev.NodeSeen, now: int) -> None:
         existed = event.node.name in self._state.node_id
         before = self._sharing(event.node.name)
@@ -45,6 +37,7 @@ class NodeEvents(Component):
         self._notify(event, now)
         self._health_changed(event.node.name, Trigger.NODE_CHANGED if existed else Trigger.NODE_ADDED, now)
 
+    @on(ev.NodeGone)
     def _node_gone(self, event: ev.NodeGone, now: int) -> None:
         before = self._sharing(event.name)
         self._state.drop_node(event.name)
@@ -63,6 +56,7 @@ class NodeEvents(Component):
             for pod in self._book.outdated():
                 self._book.put_pod(pod)
 
+    @on(ev.ReportSeen)
     def _report_seen(self, event: ev.ReportSeen, now: int) -> None:
         before = self._sharing(event.report.node)
         self._state.put_report(event.report)
@@ -70,15 +64,18 @@ class NodeEvents(Component):
         self._notify(event, now)
         self._health_changed(event.report.node, Trigger.HEALTH_CHANGED, now)
 
+    @on(ev.ReportGone)
     def _report_gone(self, event: ev.ReportGone, now: int) -> None:
         self._state.drop_report(event.node, event.aggregated)
         self._notify(event, now)
         self._health_changed(event.node, Trigger.HEALTH_CHANGED, now)
 
+    @on(ev.NodeReportSeen)
     def _node_report_seen(self, event: ev.NodeReportSeen, now: int) -> None:
         if self._state.put_node_report(event.report):
             self._health_changed(event.report.node, Trigger.HEALTH_CHANGED, now)
 
+    @on(ev.NodeReportGone)
     def _node_report_gone(self, event: ev.NodeReportGone, now: int) -> None:
         if self._state.drop_node_report(event.node, event.source, event.aggregated):
             self._health_changed(event.node, Trigger.HEALTH_CHANGED, now)
@@ -92,6 +89,7 @@ class NodeEvents(Component):
         self._notify(ie.ClusterChanged(), now)
         self._triggers.add(trigger)
 
+    @on(ev.TopologySeen)
     def _topology_seen(self, event: ev.TopologySeen, now: int) -> None:
         self._topology.set_topology(event.topology, event.problem)
         switches = event.topology.switches if event.topology is not None else ()
@@ -105,55 +103,50 @@ class NodeEvents(Component):
 class QueueEvents(Component):
     """What events about queues, namespaces, quotas, priority classes and the configuration change."""
 
-    def handlers(self) -> Handlers:
-        return {
-            ev.QueueSeen: self._queue_seen,
-            ev.QueueGone: self._queue_gone,
-            ev.QuotaSeen: self._quota_seen,
-            ev.QuotaGone: self._quota_gone,
-            ev.NamespaceSeen: self._namespace_seen,
-            ev.NamespaceGone: self._namespace_gone,
-            ev.PriorityClassSeen: self._priority_seen,
-            ev.PriorityClassGone: self._priority_gone,
-            ev.ConfigurationSeen: self._configuration_seen,
-        }
-
     def current_events(self) -> Iterator[ev.Event]:
         yield from map(ev.QueueSeen, self._book.queues.values())
         yield from map(ev.NamespaceSeen, self._state.namespaces)
         yield from map(ev.PriorityClassSeen, self._book.priority_classes)
         yield from (ev.QuotaSeen(quota) for table in self._book.quotas.values() for quota in table.values())
 
+    @on(ev.QueueSeen)
     def _queue_seen(self, event: ev.QueueSeen, now: int) -> None:
         self._book.put_queue(event.queue)
         self._notify(event, now)
         self._triggers.add(Trigger.QUEUE_CHANGED)
 
+    @on(ev.QueueGone)
     def _queue_gone(self, event: ev.QueueGone, now: int) -> None:
         self._book.drop_queue(event.name)
         self._notify(event, now)
         self._triggers.add(Trigger.QUEUE_CHANGED)
 
+    @on(ev.NamespaceSeen)
     def _namespace_seen(self, event: ev.NamespaceSeen, now: int) -> None:
         if self._state.namespaces.put(event.namespace):
             self._triggers.add(Trigger.NAMESPACE_CHANGED)
         self._notify(event, now)
 
+    @on(ev.NamespaceGone)
     def _namespace_gone(self, event: ev.NamespaceGone, now: int) -> None:
         self._state.namespaces.drop(event.name)
         self._notify(event, now)
 
+    @on(ev.QuotaSeen)
     def _quota_seen(self, event: ev.QuotaSeen, now: int) -> None:
         if self._book.put_quota(event.quota):
             self._triggers.add(Trigger.QUOTA_CHANGED)
 
+    @on(ev.QuotaGone)
     def _quota_gone(self, event: ev.QuotaGone, now: int) -> None:
         self._book.drop_quota(event.namespace, event.name)
         self._triggers.add(Trigger.QUOTA_CHANGED)
 
+    @on(ev.PriorityClassSeen)
     def _priority_seen(self, event: ev.PriorityClassSeen, now: int) -> None:
         self._put_class(event.priority_class, event.priority_class.name)
 
+    @on(ev.PriorityClassGone)
     def _priority_gone(self, event: ev.PriorityClassGone, now: int) -> None:
         self._put_class(None, event.name)
 
@@ -162,6 +155,7 @@ class QueueEvents(Component):
         # They may be served first now, or preempt others.
         self._job_queue.activate(*(job.key for job in changed))
 
+    @on(ev.ConfigurationSeen)
     def _configuration_seen(self, event: ev.ConfigurationSeen, now: int) -> None:
         self._configuration.current = event.configuration
         settings = event.configuration.settings
@@ -185,27 +179,22 @@ class VolumeEvents(Component):
         super().__init__(context)
         self._table = context.state.volumes
 
-    def handlers(self) -> Handlers:
-        table = self._table
-        return {
-            ev.StorageClassSeen: lambda event, now: self._changed(put(table.classes, event.storage_class)),
-            ev.StorageClassGone: lambda event, now: self._changed(drop(table.classes, event.name)),
-            ev.CsiNodeSeen: lambda event, now: self._changed(put(table.csi_nodes, event.csi_node)),
-            ev.CsiNodeGone: lambda event, now: self._changed(drop(table.csi_nodes, event.name)),
-            ev.CsiDriverSeen: lambda event, now: self._changed(put(table.drivers, event.driver)),
-            ev.CsiDriverGone: lambda event, now: self._changed(drop(table.drivers, event.name)),
-            ev.StorageCapacitySeen: self._capacity_seen,
-            ev.StorageCapacityGone: self._capacity_gone,
-            ev.VolumeSeen: self._volume_seen,
-            ev.VolumeGone: self._volume_gone,
-            ev.ClaimSeen: self._claim_seen,
-            ev.ClaimGone: self._claim_gone,
-        }
+        #: Kinds of which nothing but the objects is stored: the events about them, and the table.
+        self._plain: tuple[tuple[type[Any], type[Any], dict[str, Any]], ...] = (
+            (ev.StorageClassSeen, ev.StorageClassGone, self._table.classes),
+            (ev.CsiNodeSeen, ev.CsiNodeGone, self._table.csi_nodes),
+            (ev.CsiDriverSeen, ev.CsiDriverGone, self._table.drivers),
+        )
+
+    def handlers(self) -> Iterator[tuple[type, Handler]]:
+        yield from super().handlers()
+        for seen, gone, table in self._plain:
+            yield seen, partial(self._seen, table)
+            yield gone, partial(self._gone, table)
 
     def current_events(self) -> Iterator[ev.Event]:
-        yield from map(ev.StorageClassSeen, self._table.classes.values())
-        yield from map(ev.CsiNodeSeen, self._table.csi_nodes.values())
-        yield from map(ev.CsiDriverSeen, self._table.drivers.values())
+        for seen, _, table in self._plain:
+            yield from map(seen, table.values())
         yield from map(ev.StorageCapacitySeen, self._table.capacities.values())
         for volume in self._table.volumes.values():
             claim = self._table.claims.get(self._table.holders.get(volume.name, ""))
@@ -217,10 +206,15 @@ class VolumeEvents(Component):
                 yield ev.VolumeSeen(volume)
         yield from map(ev.ClaimSeen, self._table.claims.values())
 
-    def _changed(self, changed: bool) -> None:
-        if changed:
+    def _seen(self, table: dict[str, Any], event: ev.Event, now: int) -> None:
+        if put(table, event.subject):
             self._triggers.add(Trigger.VOLUME_CHANGED)
 
+    def _gone(self, table: dict[str, Any], event: ev.NamedObjectGone, now: int) -> None:
+        if drop(table, event.name):
+            self._triggers.add(Trigger.VOLUME_CHANGED)
+
+    @on(ev.StorageCapacitySeen)
     def _capacity_seen(self, event: ev.StorageCapacitySeen, now: int) -> None:
         if not self._table.capacities:
             # From now on they count.
@@ -229,12 +223,14 @@ class VolumeEvents(Component):
         if growth is not None:
             self._notify(ie.StorageGrew(event.capacity.storage_class, growth), now)
 
+    @on(ev.StorageCapacityGone)
     def _capacity_gone(self, event: ev.StorageCapacityGone, now: int) -> None:
         self._table.drop_capacity(f"{event.namespace}/{event.name}")
         if not self._table.capacities:
             # Checking has ended.
             self._triggers.add(Trigger.VOLUME_CHANGED)
 
+    @on(ev.VolumeSeen)
     def _volume_seen(self, event: ev.VolumeSeen, now: int) -> None:
         before = self._table.volumes.get(event.volume.name)
         if self._table.put_volume(event.volume):
@@ -243,6 +239,7 @@ class VolumeEvents(Component):
                 self._triggers.add(Trigger.VOLUME_CHANGED)
             self._volume_changed(before, event.volume, now)
 
+    @on(ev.VolumeGone)
     def _volume_gone(self, event: ev.VolumeGone, now: int) -> None:
         before = self._table.volumes.get(event.name)
         self._table.drop_volume(event.name)
@@ -257,10 +254,12 @@ class VolumeEvents(Component):
         for key in dict.fromkeys(claims):
             self._notify(ie.ClaimChanged(key), now)
 
+    @on(ev.ClaimSeen)
     def _claim_seen(self, event: ev.ClaimSeen, now: int) -> None:
         if self._table.put_claim(event.claim):
             self._notify(ie.ClaimChanged(event.claim.key), now)
 
+    @on(ev.ClaimGone)
     def _claim_gone(self, event: ev.ClaimGone, now: int) -> None:
         self._table.drop_claim(event.key)
         self._notify(ie.ClaimChanged(event.key), now)

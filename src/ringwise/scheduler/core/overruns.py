@@ -19,7 +19,7 @@ from ringwise.framework.job import Job
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.core.reservation import WHY
 from ringwise.state.reservations import Borrowed, Reservation
@@ -47,16 +47,22 @@ class Overruns(Component):
             )
         )
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.PodChanged: lambda event, now: self._forget(event.pod.uid) if event.lost else None,
-            ie.PodRemoved: lambda event, now: self._forget(event.uid),
-            ie.BindingFailed: lambda event, now: self._forget(event.pod.uid),
-        }
+    @on(ie.PodChanged)
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        if event.lost:
+            self._forget(event.pod.uid)
+
+    @on(ie.PodRemoved)
+    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
+        self._forget(event.uid)
+
+    @on(ie.BindingFailed)
+    def _binding_failed(self, event: ie.BindingFailed, now: int) -> None:
+        self._forget(event.pod.uid)
 
     def _forget(self, uid: str) -> None:
         if self._reservations.borrowed.pop(uid, None) is not None:
-            self._due.drop(uid)
+            self._due.pop(uid)
 
     # -- acting --------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from ringwise.framework.job import Job, differs_for_job
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.scheduler.view import as_bound
 from ringwise.state.owned_annotations import without_stray
 
@@ -18,23 +18,16 @@ _NOT_PLACED = (-1, 0)
 
 
 class PodEvents(Component):
-    def handlers(self) -> Handlers:
-        return {
-            ev.PodSeen: self._pod_seen,
-            ev.PodGone: self._pod_gone,
-            ev.PodGroupSeen: self._group_seen,
-            ev.PodGroupGone: self._group_gone,
-            ev.VcJobSeen: self._vcjob_seen,
-            ev.VcJobGone: self._vcjob_gone,
-            ev.BindFailed: self._bind_failed,
-            ev.EvictFailed: self._evict_failed,
-        }
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._job_tables = context.job_tables
 
     def current_events(self) -> Iterator[ev.Event]:
         yield from map(ev.PodGroupSeen, self._book.groups.values())
         yield from map(ev.VcJobSeen, self._book.vcjobs.values())
         yield from (ev.PodSeen(as_bound(record, self._state)) for record in self._state.pods.values())
 
+    @on(ev.PodSeen)
     def _pod_seen(self, event: ev.PodSeen, now: int) -> None:
         pod = self._book.with_part(event.pod if event.pod.node is not None else without_stray(event.pod))
         # A report without a node is from before the binding: the state keeps what is assumed.
@@ -82,6 +75,7 @@ class PodEvents(Component):
         if job is not None and not only:
             self._job_seen(job, now)
 
+    @on(ev.PodGone)
     def _pod_gone(self, event: ev.PodGone, now: int) -> None:
         placement = self._state.pods.get(event.uid)
         number = placement.node if placement is not None else -1
@@ -108,6 +102,7 @@ class PodEvents(Component):
         self._notify(ie.JobSeen(job), now)
         self._job_queue.activate(job.key)
 
+    @on(ev.PodGroupSeen)
     def _group_seen(self, event: ev.PodGroupSeen, now: int) -> None:
         old = self._book.groups.get(event.group.key)
         if old is not None and replace(old, phase=event.group.phase) != event.group:
@@ -122,6 +117,7 @@ class PodEvents(Component):
         self._notify(ie.GroupSeen(job, not same), now)
         self._job_seen(job, now)
 
+    @on(ev.PodGroupGone)
     def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
         # While the job still has it: the pods that stay are jobs of their own afterwards.
         self._notify(event, now)
@@ -139,8 +135,10 @@ class PodEvents(Component):
             return True
         self._job_queue.forget(job.key)
         self._notify(ie.JobGone(job), now)
+        self._job_tables.forget(job.key)
         return False
 
+    @on(ev.VcJobSeen)
     def _vcjob_seen(self, event: ev.VcJobSeen, now: int) -> None:
         job = self._book.put_vcjob(event.job)
         if event.job.over:
@@ -150,12 +148,14 @@ class PodEvents(Component):
         else:
             self._job_may_be_gone(job, now)
 
+    @on(ev.VcJobGone)
     def _vcjob_gone(self, event: ev.VcJobGone, now: int) -> None:
         vcjob = self._book.vcjobs.get(event.key)
         if vcjob is not None:
             self._notify(ie.VcJobRemoved(vcjob), now)
         self._job_may_be_gone(self._book.drop_vcjob(event.key), now)
 
+    @on(ev.BindFailed)
     def _bind_failed(self, event: ev.BindFailed, now: int) -> None:
         placement = self._state.pods.get(event.uid)
         job = self._book.job_of(event.uid)
@@ -174,6 +174,7 @@ class PodEvents(Component):
         self._assumed.bind_failed(job, uid)
         self._placement_ended(job)
 
+    @on(ev.EvictFailed)
     def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
         """The pod stays; a later cycle may evict it again."""
         job = self._book.job_of(event.uid)

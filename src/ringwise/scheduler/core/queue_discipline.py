@@ -25,7 +25,7 @@ from ringwise.framework.session import Session
 from ringwise.framework.trials import trial
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.core.reservation import INVENTORY
 
 #: Time between two attempts with the empty cluster, in nanoseconds.
@@ -42,17 +42,16 @@ class QueueDiscipline(Component):
         self._not_before = 0
         self._due = False
 
-    def handlers(self) -> Handlers:
-        return {
-            # A job that is not tried in the next cycle blocks no other job.
-            **dict.fromkeys((ie.JobGone, ie.JobSkipped), lambda event, now: self._drop(event.job.key)),
-            ConfigurationSeen: lambda event, now: self._heads.clear(),
-        }
+    @on_job(ie.JobGone, ie.JobSkipped)
+    def _drop(self, job: Job, now: int) -> None:
+        """A job that is not tried in the next cycle blocks no other job."""
+        self._heads.to_test.pop(job.key, None)
+        self._heads.unpark(job.key)
+        self._heads.drop(job.key)
 
-    def _drop(self, key: str) -> None:
-        self._heads.to_test.pop(key, None)
-        self._heads.unpark(key)
-        self._heads.drop(key)
+    @on(ConfigurationSeen)
+    def _configuration_seen(self, event: ConfigurationSeen, now: int) -> None:
+        self._heads.clear()
 
     def deadline(self) -> int | None:
         return self._not_before if self._heads.to_test else None

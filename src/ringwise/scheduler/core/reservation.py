@@ -39,7 +39,7 @@ from ringwise.framework.trials import fewest, nearest, trial
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on_job
 from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reservations import Reservation
@@ -98,11 +98,11 @@ class StarvationGuard(Component):
         super().__init__(context)
         #: (waiting since, job), for those that have not waited long enough yet.
         self._waiting: list[tuple[int, str]] = []
-        self._noted: dict[str, int] = {}
+        self._noted: dict[str, int] = context.job_tables.add({})
         #: Jobs that have waited long enough, in the order in which they did.
-        self._due: dict[str, None] = {}
+        self._due: dict[str, None] = context.job_tables.add({})
         #: Jobs that would not fit into the empty cluster, and when to try again.
-        self._too_large = Deadlines()
+        self._too_large = context.job_tables.add(Deadlines())
         self._recheck = False
         #: What may be spent on such attempts, what this cycle has spent, and when jobs are tried for which
         #: nothing was left.
@@ -112,12 +112,9 @@ class StarvationGuard(Component):
 
     # -- time ------------------------------------------------------------------------------
 
-    def handlers(self) -> Handlers:
-        return {ie.JobSettled: self._note, ie.JobGone: self._forget}
-
-    def _note(self, event: ie.JobSettled, now: int) -> None:
+    @on_job(ie.JobSettled)
+    def _note(self, job: Job, now: int) -> None:
         """The job became pending, or is no longer pending."""
-        job = event.job
         since = job.waiting_since
         if since is None:
             self._drop(job.key)
@@ -126,13 +123,10 @@ class StarvationGuard(Component):
             self._noted[job.key] = since
             heappush(self._waiting, (since, job.key))
 
-    def _forget(self, event: ie.JobGone, now: int) -> None:
-        self._drop(event.job.key)
-
     def _drop(self, key: str) -> None:
         self._noted.pop(key, None)
         self._due.pop(key, None)
-        self._too_large.drop(key)
+        self._too_large.pop(key)
 
     def _first(self) -> tuple[int, str] | None:
         while self._waiting:

@@ -22,21 +22,12 @@ from types import NoneType
 from ringwise.durations import SECOND, duration_text, time_text
 from ringwise.framework.job import Job
 from ringwise.framework.limits import at_run_time_end
-from ringwise.messages.commands import (
-    AnnotatePod,
-    AskJob,
-    Command,
-    EvictionCause,
-    RecordJobEvent,
-)
+from ringwise.messages.commands import AnnotatePod, AskJob, Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.messages.events import (
-    AccountsRead,
-    ConfigurationSeen,
-)
+from ringwise.messages.events import AccountsRead, ConfigurationSeen
 from ringwise.records import NOT_RECORDED, dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.state.limits import REQUEUE, TERMINATE, UsageLimit
 from ringwise.state.model import Pod
@@ -70,7 +61,7 @@ class RunTimeLimits(Component):
         super().__init__(context)
         self._table = context.book.limits
         add, usage, subject = context.record.add, context.usage, context.book.subject_of
-        self._runs = add(RecordTable("run-times", LimitedRun))
+        self._runs = context.job_tables.add(add(RecordTable("run-times", LimitedRun)))
         #: By uid: the queues for which pods count, and pods that a burst let in; the objects do not say it.
         self._bound_in = add(RecordTable("pod-queues", str, subject=subject, source=lambda: usage.bound_in))
         self._borrowing = add(
@@ -79,7 +70,7 @@ class RunTimeLimits(Component):
         #: Since when admission names the users of jobs.
         self._users = add(RecordTable("users", int, subject=lambda key, since: "", source=self._users_since))
         #: When something is due for a job.
-        self._due = context.deadlines.table()
+        self._due = context.job_tables.add(context.deadlines.table())
         self._commands: list[Command] = []
         #: Jobs to look at; or all of them.
         self._touched: dict[str, None] = {}
@@ -90,18 +81,11 @@ class RunTimeLimits(Component):
             self.ended_by,
         )
 
-    def handlers(self) -> Handlers:
-        return {
-            **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound), self._job_seen),
-            ie.JobGone: lambda event, now: self._forget(event.job.key),
-            **dict.fromkeys((ie.LimitsChanged, ConfigurationSeen), lambda event, now: self._see_all()),
-            AccountsRead: self._accounts_read,
-        }
-
-    def _job_seen(self, event: ie.JobSeen | ie.JobChanged | ie.PodBound, now: int) -> None:
+    @on_job(ie.JobSeen, ie.JobChanged, ie.PodBound)
+    def _job_seen(self, job: Job, now: int) -> None:
         """It is looked at when it was read: which queue it is in may be another part of the same batch."""
         if self._table.has_run_times or self._runs:
-            self._touched[event.job.key] = None
+            self._touched[job.key] = None
 
     def review(self, now: int) -> None:
         if self._all_touched:
@@ -113,7 +97,8 @@ class RunTimeLimits(Component):
 
     # -- who runs since when -------------------------------------------------------------------
 
-    def _see_all(self) -> None:
+    @on(ie.LimitsChanged, ConfigurationSeen)
+    def _see_all(self, event: object, now: int) -> None:
         self._all_touched = True
 
     def _see(self, job: Job, now: int) -> None:
@@ -123,8 +108,8 @@ class RunTimeLimits(Component):
         if not limits:
             if run is not None:
                 self._withdraw(run, job)
-                self._forget(job.key)
-            self._due.drop(job.key)
+                self._runs.pop(job.key)
+            self._due.pop(job.key)
             return
         limit, name = min((one.max_run_time or 0, one.name) for one in limits.values())
         uid, queues = _uid(job), tuple(limits)
@@ -170,10 +155,6 @@ class RunTimeLimits(Component):
             for uid, pod in job.pods.items()
             if self._state.pods[uid].node >= 0 and pod.live and not pod.deleting
         ]
-
-    def _forget(self, key: str) -> None:
-        if self._runs.pop(key) is not None:
-            self._due.drop(key)
 
     # -- when ----------------------------------------------------------------------------------
 
@@ -301,6 +282,7 @@ class RunTimeLimits(Component):
             self._runs[job.key] = run
             self._touched[job.key] = None
 
+    @on(AccountsRead)
     def _accounts_read(self, event: AccountsRead, now: int) -> None:
         """A queue may have been changed while no scheduler ran."""
         records, counts_for = self._state.pods, self._book.counts_for

@@ -24,7 +24,7 @@ from ringwise.messages.expected_start import ExpectedStart
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS, NOT_ENOUGH_PODS_OF_TASK
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
@@ -50,43 +50,40 @@ class StatusReporter(Component):
         self._was_complete = was_complete
         self._changed: dict[str, None] = {}
         #: What was reported last, by PodGroup and by pod.
-        self._groups: dict[str, SetGroupStatus] = {}
+        self._groups: dict[str, SetGroupStatus] = context.job_tables.add({})
         self._pods: dict[str, tuple[Reason, str]] = {}
         #: By job: priority classes that it may not use, as reported.
-        self._refused: dict[str, frozenset[str]] = {}
+        self._refused: dict[str, frozenset[str]] = context.job_tables.add({})
         #: Pods whose queue gate was removed.
         self._ungated: set[str] = set()
         self.queues = QueueStatusReporter(context.book.queues, context.usage)
 
-    def handlers(self) -> Handlers:
-        return {
-            **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.AdmissionEnded), self._job_changed),
-            ie.JobSettled: lambda event, now: self._awaited.note(event.job, now),
-            ie.JobStatusChanged: self._status_changed,
-            ie.JobGone: lambda event, now: self._forget(event.job.key),
-            ie.PodRemoved: lambda event, now: self._forget_pod(event.uid),
-            ev.QueueSeen: lambda event, now: self.queues.seen(event.queue.name),
-            ev.QueueGone: lambda event, now: self.queues.gone(event.name),
-        }
+    @on_job(ie.JobSeen, ie.JobChanged, ie.AdmissionEnded, ie.JobStatusChanged)
+    def _job_changed(self, job: Job, now: int) -> None:
+        self._changed[job.key] = None
 
-    def _job_changed(self, event: ie.JobSeen | ie.JobChanged | ie.AdmissionEnded, now: int) -> None:
-        self._changed[event.job.key] = None
+    @on_job(ie.JobSettled, ie.JobStatusChanged)
+    def _job_settled(self, job: Job, now: int) -> None:
+        self._awaited.note(job, now)
 
-    def _status_changed(self, event: ie.JobStatusChanged, now: int) -> None:
-        self._awaited.note(event.job, now)
-        self._changed[event.job.key] = None
+    @on_job(ie.JobGone)
+    def _job_gone(self, job: Job, now: int) -> None:
+        self._containment.forget(job.key)
+        self.queues.forget(job.key)
+        self._awaited.forget(job.key)
 
-    def _forget(self, key: str) -> None:
-        self._containment.forget(key)
-        self._changed.pop(key, None)
-        self._groups.pop(key, None)
-        self._refused.pop(key, None)
-        self.queues.forget(key)
-        self._awaited.forget(key)
+    @on(ie.PodRemoved)
+    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
+        self._pods.pop(event.uid, None)
+        self._ungated.discard(event.uid)
 
-    def _forget_pod(self, uid: str) -> None:
-        self._pods.pop(uid, None)
-        self._ungated.discard(uid)
+    @on(ev.QueueSeen)
+    def _queue_seen(self, event: ev.QueueSeen, now: int) -> None:
+        self.queues.seen(event.queue.name)
+
+    @on(ev.QueueGone)
+    def _queue_gone(self, event: ev.QueueGone, now: int) -> None:
+        self.queues.gone(event.name)
 
     def deadline(self) -> int | None:
         return self._awaited.deadline()
@@ -284,7 +281,7 @@ class AwaitedObjects:
 
     def forget(self, key: str) -> None:
         self._pods.pop(key, None)
-        self._due.drop(key)
+        self._due.pop(key)
         self._overdue.pop(key, None)
 
     def is_reported(self, job: Job) -> bool:
@@ -460,18 +457,20 @@ class StartEstimates(Component):
         self._starts = starts
         self._history = history
 
-    def handlers(self) -> Handlers:
-        return {
-            ev.StartsEstimated: self._estimated,
-            ie.JobSpecChanged: lambda event, now: self._starts.forget(event.key),
-            ie.JobGone: lambda event, now: self._starts.forget(event.job.key),
-            ie.JobSettled: self._settled,
-        }
+    @on(ie.JobSpecChanged)
+    def _spec_changed(self, event: ie.JobSpecChanged, now: int) -> None:
+        self._starts.forget(event.key)
 
-    def _settled(self, event: ie.JobSettled, now: int) -> None:
-        if event.job.waiting_since is None:
-            self._starts.forget(event.job.key)
+    @on_job(ie.JobGone)
+    def _job_gone(self, job: Job, now: int) -> None:
+        self._starts.forget(job.key)
 
+    @on_job(ie.JobSettled)
+    def _settled(self, job: Job, now: int) -> None:
+        if job.waiting_since is None:
+            self._starts.forget(job.key)
+
+    @on(ev.StartsEstimated)
     def _estimated(self, event: ev.StartsEstimated, now: int) -> None:
         before, reported_before = self._starts.by_job, self._starts.reported
         jobs = self._book.jobs

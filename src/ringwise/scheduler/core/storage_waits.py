@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ringwise.framework.job import Job
 from ringwise.reasons import CAPACITY
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import members_of
 from ringwise.state.storage_capacities import selected_nodes
@@ -47,15 +47,9 @@ class StorageWaits(Component):
         #: Where a job is in these.
         self._sizes_of_job: dict[str, tuple[_Chips, set[tuple[str, int]]]] = {}
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.JobSettled: lambda event, now: self._settled(event.job),
-            ie.JobGone: lambda event, now: self._forget(event.job.key),
-            ie.StorageGrew: lambda event, now: self._grew(event),
-        }
-
-    def _settled(self, job: Job) -> None:
-        self._forget(job.key)
+    @on_job(ie.JobSettled)
+    def _settled(self, job: Job, now: int) -> None:
+        self._forget(job, now)
         if not job.has_claims or not self._state.volumes.capacities:
             return
         pods = [pod for pod in job.pods.values() if self._state.pods[pod.uid].node < 0]
@@ -79,12 +73,13 @@ class StorageWaits(Component):
                 if cls is not None and cls.waits_for_pod and table.capacities_of(cls) is not None:
                     yield claim.storage_class, claim.requested
 
-    def _forget(self, key: str) -> None:
-        chips, pairs = self._sizes_of_job.pop(key, (_ANY, ()))
+    @on_job(ie.JobGone)
+    def _forget(self, job: Job, now: int) -> None:
+        chips, pairs = self._sizes_of_job.pop(job.key, (_ANY, ()))
         for name, size in pairs:
             by_size = self._jobs[name]
             by_chips = by_size[size]
-            del by_chips[chips][key]
+            del by_chips[chips][job.key]
             if not by_chips[chips]:
                 del by_chips[chips]
             if not by_chips:
@@ -94,7 +89,8 @@ class StorageWaits(Component):
             if not by_size:
                 del self._jobs[name], self._sizes[name]
 
-    def _grew(self, event: ie.StorageGrew) -> None:
+    @on(ie.StorageGrew)
+    def _grew(self, event: ie.StorageGrew, now: int) -> None:
         sizes, growth = self._sizes.get(event.storage_class, []), event.growth
         fitting = sizes[bisect_right(sizes, growth.above) : bisect_right(sizes, growth.largest)]
         nodes = selected_nodes(self._state.labels, growth.nodes) if fitting else 0

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ringwise.durations import SECOND
 from ringwise.framework.job import Job
-from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context
 from ringwise.scheduler.journal import TurnMark
 
 #: The limit of a turn grows by so much for each pod of the job that was tried last.
@@ -61,16 +60,13 @@ class FairTurns(Component):
         #: Whether the last turn left jobs; whether this one will.
         self._contended = self._left = False
         #: Jobs whose last attempt took longer than the limit, and whether one of them is tried next.
-        self._alone: dict[str, None] = {}
+        self._alone: dict[str, None] = context.job_tables.add({})
         self._owes = False
         #: When a job of these namespaces was tried alone.
         self._tried_alone: dict[str, int] = {}
         #: Throttled namespaces with an attempt in the present cycle, and whether it cost others theirs.
         self._served: set[str] = set()
         self._yields = False
-
-    def handlers(self) -> Handlers:
-        return {ie.JobGone: lambda event, now: self._alone.pop(event.job.key, None)}
 
     def deadline(self) -> int | None:
         """Return the next turn: immediately if jobs are left, or when a throttled namespace expires."""

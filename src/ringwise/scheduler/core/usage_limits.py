@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ringwise.durations import earliest
 from ringwise.framework.holdings import Scope
@@ -11,7 +11,7 @@ from ringwise.grammar import amount_text
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, Condition, SetConditions, SetNamespaceLimits
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.scheduler.core.custom_resources import STATUS_INTERVAL, CustomResources, accepted
 from ringwise.state.limits import SHOWN_FIELDS, UsageLimit
 from ringwise.topology.natural import natural_key
@@ -24,34 +24,19 @@ MAX_LIMITS = 1_000
 class UsageLimitEvents(CustomResources[UsageLimit]):
     name = "usage limits"
     resource = USAGE_LIMITS
+    seen, gone = ev.UsageLimitSeen, ev.UsageLimitGone
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, UsageLimit)
         #: When it was last decided.
         self._decided = 0
 
-    def handlers(self) -> Handlers:
-        return {
-            **super().handlers(),
-            ev.UsageLimitSeen: lambda event, now: self.put(event.limit.name, event.limit),
-            ev.UsageLimitGone: lambda event, now: self.drop(event.name),
-            ev.ConfigurationSeen: self._configuration_seen,
-            **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound, ie.JobGone), self._use_changed),
-        }
-
-    def current_events(self) -> Iterator[ev.Event]:
-        yield from super().current_events()
-        yield from map(ev.UsageLimitSeen, self._objects.values())
-
-    def put(self, name: str, one: UsageLimit) -> None:
-        if self._objects.get(name) != one:
-            super().put(name, one)
-        self._recorded.discard(name)
-
+    @on(ev.ConfigurationSeen)
     def _configuration_seen(self, event: ev.ConfigurationSeen, now: int) -> None:
         """Users may be verified now."""
         self._stale = self._stale or bool(self._objects)
 
+    @on(ie.JobSeen, ie.JobChanged, ie.PodBound, ie.JobGone)
     def _use_changed(self, event: object, now: int) -> None:
         if self._objects:
             self._next = earliest(self._next, max(now, self._decided + STATUS_INTERVAL))
@@ -127,18 +112,17 @@ class NamespaceLimits(Component):
         self._next: int | None = None
         self._last = -STATUS_INTERVAL
 
-    def handlers(self) -> Handlers:
-        return {
-            ev.NamespaceSeen: self._namespace_seen,
-            ev.NamespaceGone: lambda event, now: self._written.pop(event.name, None),
-            **dict.fromkeys((ie.LimitsChanged, ie.JobSeen, ie.JobGone), self._changed),
-        }
+    @on(ev.NamespaceGone)
+    def _namespace_gone(self, event: ev.NamespaceGone, now: int) -> None:
+        self._written.pop(event.name, None)
 
+    @on(ev.NamespaceSeen)
     def _namespace_seen(self, event: ev.NamespaceSeen, now: int) -> None:
         """A former leader wrote it, or another client changed it."""
         self._written[event.namespace.name] = event.namespace.limits
         self._changed(event, now)
 
+    @on(ie.LimitsChanged, ie.JobSeen, ie.JobGone)
     def _changed(self, event: object, now: int) -> None:
         if self._book.limits or any(self._written.values()):
             self._next = earliest(self._next, max(now, self._last + STATUS_INTERVAL))

@@ -24,7 +24,7 @@ from ringwise.messages.commands import Bind, BindVolume, Command, SelectNode
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
@@ -90,27 +90,17 @@ class VolumeWaits(Component):
         self._users: dict[str, dict[str, None]] = {}
         self._claims_of: dict[str, tuple[str, ...]] = {}
         #: How often in a row a job gave its nodes back.
-        self._failures: dict[str, int] = {}
+        self._failures: dict[str, int] = context.job_tables.add({})
         #: Claims, and when the first of the nodes that they avoid is tried again.
         self._refusals = context.deadlines.table()
         #: What was chosen since the last report, by claim.
         self._commands: dict[str, SelectNode | BindVolume] = {}
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.ClaimChanged: lambda event, now: self._claim_changed(event.key),
-            ev.ClaimFailed: self._claim_failed,
-            ev.PodGroupGone: lambda event, now: self._break_off(event.key, "its PodGroup was deleted"),
-            ie.NodeChanged: self._node_changed,
-            **dict.fromkeys((ev.IsolationSeen, ev.IsolationGone), lambda event, now: self._look_at_all()),
-            ie.PodChanged: self._pod_changed,
-            ie.PodRemoved: self._pod_removed,
-            ie.BindingFailed: lambda event, now: self._look_at(event.job.key),
-            ie.JobSettled: self._job_settled,
-            ie.JobGone: self._job_gone,
-        }
-
     # -- what happens -------------------------------------------------------------------------------
+
+    @on(ie.ClaimChanged)
+    def _claim_seen(self, event: ie.ClaimChanged, now: int) -> None:
+        self._claim_changed(event.key)
 
     def _claim_changed(self, key: str) -> None:
         for job in self._by_claim.get(key, ()):
@@ -131,16 +121,19 @@ class VolumeWaits(Component):
             if claim is not None and claim.for_one_pod:
                 self._claim_changed(key)
 
+    @on(ev.ClaimFailed)
     def _claim_failed(self, event: ev.ClaimFailed, now: int) -> None:
         for job in self._by_claim.get(event.key, ()):
             self._break_off(job, f"the claim {event.key} could not be bound: {event.why}", event.key)
 
+    @on(ie.NodeChanged)
     def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
         if self._by_node:
             number = self._state.node_id.get(event.name, -1)
             for job in self._by_node.get(number, ()):
                 self._look_at(job)
 
+    @on(ie.PodChanged)
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         pod = event.pod
         if pod.claims:
@@ -156,6 +149,7 @@ class VolumeWaits(Component):
             for key in claims:
                 self._users.setdefault(key, {})[pod.uid] = None
 
+    @on(ie.PodRemoved)
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
         self._wake_users(event.uid)
         for key in self._claims_of.pop(event.uid, ()):
@@ -167,9 +161,18 @@ class VolumeWaits(Component):
         if job in self._batches:
             self._changed.setdefault(job, {})[claim] = None
 
-    def _look_at_all(self) -> None:
+    @on(ev.IsolationSeen, ev.IsolationGone)
+    def _look_at_all(self, event: object, now: int) -> None:
         for job in self._batches:
             self._look_at(job)
+
+    @on_job(ie.BindingFailed)
+    def _binding_failed(self, job: Job, now: int) -> None:
+        self._look_at(job.key)
+
+    @on(ev.PodGroupGone)
+    def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
+        self._break_off(event.key, "its PodGroup was deleted")
 
     def make_room(self, uid: str, other: str, now: int) -> None:
         """The pod is not bound yet: it and those that were placed with it give back what they have."""
@@ -186,16 +189,16 @@ class VolumeWaits(Component):
             if not claim or claim in batch.claims:
                 self._broken.setdefault(job, []).append((batch, why))
 
-    def _job_settled(self, event: ie.JobSettled, now: int) -> None:
-        if event.job.key in self._batches:
-            event.job.reason = self._reason(event.job.key)
+    @on_job(ie.JobSettled)
+    def _job_settled(self, job: Job, now: int) -> None:
+        if job.key in self._batches:
+            job.reason = self._reason(job.key)
 
-    def _job_gone(self, event: ie.JobGone, now: int) -> None:
-        key = event.job.key
-        self._take(key, list(self._batches.get(key, ())))
-        self._broken.pop(key, None)
-        self._changed.pop(key, None)
-        self._failures.pop(key, None)
+    @on_job(ie.JobGone)
+    def _job_gone(self, job: Job, now: int) -> None:
+        self._take(job.key, list(self._batches.get(job.key, ())))
+        self._broken.pop(job.key, None)
+        self._changed.pop(job.key, None)
 
     # -- the wait -----------------------------------------------------------------------------------
 
@@ -236,7 +239,7 @@ class VolumeWaits(Component):
         if batches:
             self._ends.put(key, min(batch.until for batch in batches))
         else:
-            self._ends.drop(key)
+            self._ends.pop(key)
         if any(not batch.waiting for batch in batches):
             self._ready[key] = None
         else:

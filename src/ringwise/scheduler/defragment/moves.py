@@ -29,7 +29,7 @@ from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.move_plan import DONE, FAILED, FINISHED, REFUSED, MovePlan, PlannedMove, is_bounded
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.defragment.live_plan import (
     ENDED_MOVES,
@@ -100,14 +100,6 @@ class Moves(Component):
         #: Evictions that were refused, with the reasons.
         self._refused: dict[str, str] = {}
 
-    def handlers(self) -> Handlers:
-        return {
-            ev.EvictFailed: self._evict_failed,
-            ie.PodLeaving: lambda event, now: self._leaves(event.pod.uid),
-            ie.PodRemoved: lambda event, now: self._gone(event.uid, now),
-            ie.JobSeen: lambda event, now: self._attach(event.job),
-        }
-
     # -- what happens to pods ------------------------------------------------------------------------
 
     def _moving(self, uid: str) -> tuple[LivePlan, MovingJob, MovingPod] | None:
@@ -117,18 +109,21 @@ class Moves(Component):
                     return live, job, job.pods[uid]
         return None
 
+    @on(ev.EvictFailed)
     def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
         if self._moving(event.uid) is not None:
             self._refused[event.uid] = event.why[:_LONGEST_WHY] or "the API server refused it"
 
-    def _leaves(self, uid: str) -> None:
+    @on(ie.PodLeaving)
+    def _leaves(self, event: ie.PodLeaving, now: int) -> None:
         """Some owners create the next pod when the old one begins to terminate."""
-        moving = self._moving(uid)
+        moving = self._moving(event.pod.uid)
         if moving is not None:
             self._successors.leave(moving[1].pods_owner, moving[1].owner)
 
-    def _gone(self, uid: str, now: int) -> None:
-        moving = self._moving(uid)
+    @on(ie.PodRemoved)
+    def _gone(self, event: ie.PodRemoved, now: int) -> None:
+        moving = self._moving(event.uid)
         if moving is None:
             return
         live, job, pod = moving
@@ -144,7 +139,8 @@ class Moves(Component):
         live.last_gone = now
         self.plans.touch(live.plan.id)
 
-    def _attach(self, job: Job) -> None:
+    @on_job(ie.JobSeen)
+    def _attach(self, job: Job, now: int) -> None:
         """A job was seen: it is one that moves, or its only pod takes the place of one that is gone."""
         if not self.plans:
             return
@@ -621,7 +617,7 @@ class Moves(Component):
                 if (placed is None or placed.pod.deleting) and moving.job == moving.owner:
                     self._successors.leave(moving.pods_owner, moving.owner)
         for job in list(self._book.jobs.values()) if self.plans else ():
-            self._attach(job)
+            self._attach(job, now)
 
 
 def moved_as(job: Job) -> str:

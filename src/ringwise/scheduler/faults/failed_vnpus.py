@@ -6,7 +6,7 @@ from ringwise.framework.part_selection import AVOIDED
 from ringwise.placement.vnpus import EVERY_TEMPLATE
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.state.part_requests import binding_of
 from ringwise.wellknown import NPU_CORE, SEGMENT_FAILED
@@ -25,9 +25,7 @@ class FailedVnpus(Component):
         )
         context.state.failed_vnpus = self._failed
 
-    def handlers(self) -> Handlers:
-        return {ie.PodEnding: self._pod_ending}
-
+    @on(ie.PodEnding)
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
         pod = event.pod
         if pod is None or not pod.allocate_error or pod.node is None or pod.cls.part is None:
@@ -65,7 +63,7 @@ class FailedVnpus(Component):
 
     def review(self, now: int) -> None:
         for node in self._due.due(now):
-            self._due.drop(node)
+            self._due.pop(node)
             recent = {key: at for key, at in self._failed.get(node, {}).items() if at + AVOIDED > now}
             if recent:
                 self._put(node, recent)

@@ -18,7 +18,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.record_tables import RestoredRecord
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
@@ -103,7 +103,7 @@ class FaultHandler(Component):
         #: F2.
         self.clocks = Clocks(context)
         self.retries = RetryBudgets(context.record)
-        self.restarts = Restarts(context.record)
+        self.restarts = Restarts(context)
         self.records = RescheduleRecords()
         self.clusterd = ClusterDPresence()
         #: F3.
@@ -111,49 +111,36 @@ class FaultHandler(Component):
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due = context.deadlines.table()
-        self._unknown_modes = UnknownModes()
+        self._unknown_modes = UnknownModes(context)
         self._unmarked = external_marks.Removals()
         self.rejected = RejectedPods(context)
         self.detector.is_rejected_for_good = self.rejected.is_failed
         #: What this review has to say about jobs.
         self._events: list[RecordJobEvent] = []
 
-    def handlers(self) -> Handlers:
-        return {
-            ev.NodeSeen: lambda event, now: self.detector.node_seen(event.node.name),
-            ev.NodeGone: lambda event, now: self.detector.node_gone(event.name),
-            ev.ReportSeen: self._report_seen,
-            ev.ReportGone: self._report_gone,
-            ie.NodeChanged: self._node_changed,
-            ie.PodChanged: self._pod_changed,
-            ie.PodRemoved: self._pod_removed,
-            ie.PlacementLost: lambda event, now: self._pod_lost(event.job, event.pod, now),
-            ie.PodDrained: lambda event, now: self._pod_drained(event.job, event.pod, now),
-            ie.PodBound: self._pod_bound,
-            **dict.fromkeys((ie.JobSettled, ie.JobChanged), self._nodes_changed),
-            ev.EvictFailed: self._deletion_failed,
-            ie.JobSeen: lambda event, now: self._attach(event.job),
-            ie.JobGone: lambda event, now: self._forget(event.job.key),
-            ie.GroupSeen: self._group_seen,
-            ev.PodGroupGone: self._group_gone,
-            ie.VcJobOver: self._vcjob_over,
-            ie.VcJobRemoved: lambda event, now: self._owner_gone(
-                owner_id(event.vcjob.namespace, event.vcjob.uid)
-            ),
-        }
-
     # -- facts ---------------------------------------------------------------------------------------
 
+    @on(ev.NodeSeen)
+    def _node_seen(self, event: ev.NodeSeen, now: int) -> None:
+        self.detector.node_seen(event.node.name)
+
+    @on(ev.NodeGone)
+    def _node_gone(self, event: ev.NodeGone, now: int) -> None:
+        self.detector.node_gone(event.name)
+
+    @on(ev.ReportSeen)
     def _report_seen(self, event: ev.ReportSeen, now: int) -> None:
         if event.report.aggregated:
             self.clusterd.seen(event.report.node)
         self.detector.report_seen(event.report.node, now)
 
+    @on(ev.ReportGone)
     def _report_gone(self, event: ev.ReportGone, now: int) -> None:
         if event.aggregated:
             self.clusterd.gone(event.node, now)
         self.detector.report_seen(event.node, now)
 
+    @on(ie.NodeChanged)
     def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
         """The jobs with pods on it are looked at, and no others."""
         name = event.name
@@ -170,6 +157,7 @@ class FaultHandler(Component):
             if job is not None:
                 self._dirty[job.key] = None
 
+    @on(ie.PodChanged)
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         job = event.job
         if job is None:
@@ -182,6 +170,7 @@ class FaultHandler(Component):
         if self._is_watched(job.key) or self.detector.may_be_faulty(pod):
             self._dirty[job.key] = None
 
+    @on(ie.PodRemoved)
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
         if event.node is not None:
             self.detector.pod_gone(event.node, event.uid)
@@ -197,6 +186,10 @@ class FaultHandler(Component):
 
     def _is_watched(self, key: str) -> bool:
         return key in self.jobs or key in self.clocks.by_job
+
+    @on(ie.PlacementLost)
+    def _placement_lost(self, event: ie.PlacementLost, now: int) -> None:
+        self._pod_lost(event.job, event.pod, now)
 
     def _pod_lost(self, job: Job, pod: Pod, now: int) -> None:
         """A pod of the job is gone, whatever the reason: how far its replacement may go depends on time (F2).
@@ -223,8 +216,10 @@ class FaultHandler(Component):
         if self._is_watched(job.key) or any(map(self.detector.may_be_faulty, job.pods.values())):
             self._dirty[job.key] = None
 
-    def _pod_drained(self, job: Job, pod: Pod, now: int) -> None:
+    @on(ie.PodDrained)
+    def _pod_drained(self, event: ie.PodDrained, now: int) -> None:
         """F4: a pod goes because its node is drained. The clock runs where its replacement finds no place."""
+        job, pod = event.job, event.pod
         policy = self._policy(job, now)
         deletes = policy.mode in (Mode.GRACE, Mode.FORCE) and not policy.handled_elsewhere
         if not deletes or not pod.cls.chips or not self.jobs.would_handle(job):
@@ -236,6 +231,7 @@ class FaultHandler(Component):
         self.jobs[job.key] = handled
         self._dirty[job.key] = None
 
+    @on(ev.EvictFailed)
     def _deletion_failed(self, event: ev.EvictFailed, now: int) -> None:
         """The API server refused it: the pod stays, and is tried again a little later."""
         uid, why = event.uid, event.why
@@ -262,17 +258,18 @@ class FaultHandler(Component):
                 handled.held_back = why
                 self._events.append(job_events.held_back(job, why))
 
-    def _forget(self, key: str) -> None:
-        """The job is gone. A lone pod that fault handling deletes keeps its record: it is the only trace."""
-        self._unknown_modes.forget(key)
-        self.restarts.forget(key)
-        if key not in self.jobs:
-            self.records.forget(key)
+    @on_job(ie.JobGone)
+    def _job_gone(self, job: Job, now: int) -> None:
+        """A lone pod that fault handling deletes keeps its record: it is the only trace."""
+        if job.key not in self.jobs:
+            self.records.forget(job.key)
 
+    @on(ie.GroupSeen)
     def _group_seen(self, event: ie.GroupSeen, now: int) -> None:
         if event.changed:
             self._group_changed(event.job)
 
+    @on(ev.PodGroupGone)
     def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
         """The job was deleted, unless the PodGroup is only that of a lone pod."""
         job, group = self._book.jobs.get(event.key), self._book.groups.get(event.key)
@@ -281,9 +278,14 @@ class FaultHandler(Component):
         self._owner_gone(event.key if job is None else group_owner(job))
         self._job_changed(event.key)
 
+    @on(ie.VcJobOver)
     def _vcjob_over(self, event: ie.VcJobOver, now: int) -> None:
         if event.job is not None:
             self._job_changed(event.job.key)
+
+    @on(ie.VcJobRemoved)
+    def _vcjob_removed(self, event: ie.VcJobRemoved, now: int) -> None:
+        self._owner_gone(owner_id(event.vcjob.namespace, event.vcjob.uid))
 
     def _owner_gone(self, owner: str) -> None:
         self.retries.owners.pop(owner)
@@ -305,7 +307,7 @@ class FaultHandler(Component):
         commands: list[Command] = self._unmarked.again(now, self._book.job_of, self.jobs)
         commands += self.rejected.review(now)
         for key in keys:
-            self._due.drop(key)
+            self._due.pop(key)
             try:
                 commands += self._review(key, now)
             except Exception as error:
@@ -347,7 +349,7 @@ class FaultHandler(Component):
         due: int | None = None
         looks = handled is not None or (policy.mode is not Mode.OFF and self.jobs.would_handle(job))
         if not looks:
-            self.restarts.forget(key)
+            self.restarts.waiting.pop(key, None)
         if handled is None and policy.unknown_mode and self.jobs.would_handle(job):
             ours = filter(self._book.is_ours, job.pods.values())
             faults = ((pod, self.detector.look(pod, policy, now).fault) for pod in ours)
@@ -405,7 +407,7 @@ class FaultHandler(Component):
 
     def _end(self, handled: FaultJob) -> None:
         self.jobs.pop(handled.key)
-        self._due.drop(handled.key)
+        self._due.pop(handled.key)
 
     @property
     def _grace(self) -> int:
@@ -506,20 +508,22 @@ class FaultHandler(Component):
         if pod.node is not None and pod.live and job.cooling:
             self.cool_downs.used(job, owner_of(job), pod.node, chips_of(self._state.pods[pod.uid].chips))
 
-    def _attach(self, job: Job) -> None:
-        """The job was seen."""
+    @on_job(ie.JobSeen)
+    def _attach(self, job: Job, now: int) -> None:
         self.clocks.attach(job)
         if len(self.cool_downs):
             self.cool_downs.attach(job, owner_of(job))
 
+    @on(ie.PodBound)
     def _pod_bound(self, event: ie.PodBound, now: int) -> None:
         if event.job.cooling:
             self.cool_downs.used(event.job, owner_of(event.job), event.node, event.chips)
 
-    def _nodes_changed(self, event: ie.JobSettled | ie.JobChanged, now: int) -> None:
+    @on_job(ie.JobSettled, ie.JobChanged)
+    def _nodes_changed(self, job: Job, now: int) -> None:
         """F2: no seconds are counted while it has its nodes and waits for the volumes of its claims."""
-        if event.job.key in self.jobs and event.job.has_claims:
-            self._due.put(event.job.key, now)
+        if job.key in self.jobs and job.has_claims:
+            self._due.put(job.key, now)
 
     # -- what is done -----------------------------------------------------------------------------------
 
@@ -734,7 +738,7 @@ class FaultHandler(Component):
         self.clocks.by_job.update(record.of(self.clocks.by_job))
         self._dirty.update(dict.fromkeys(self.clocks.by_job))
         for job in self._book.jobs.values():
-            self._attach(job)
+            self._attach(job, now)
         for handled in record.of(self.jobs).values():
             self.jobs[handled.key] = handled
             self._dirty[handled.key] = None

@@ -10,6 +10,7 @@ from ringwise.grammar import agrees, counted, listed
 from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.placement.racks.levels import Level
+from ringwise.scheduler.cache.component import Context
 from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod, part_name
 from ringwise.scheduler.faults.policy import FaultPolicy
@@ -19,9 +20,9 @@ from ringwise.wellknown import RESTART_REFUSED
 
 
 class UnknownModes:
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
         #: By job: what was reported already. It is reported once, not at each report of the hardware.
-        self._reported: dict[str, str] = {}
+        self._reported: dict[str, str] = context.job_tables.add({})
 
     def report(
         self, job: Job, policy: FaultPolicy, faults: Iterable[tuple[Pod, PodFault | None]]
@@ -35,9 +36,6 @@ class UnknownModes:
             return []
         self._reported[job.key] = note
         return [policy_note(job, f"{fault_text}; no pod is restarted: {note}")]
-
-    def forget(self, job: str) -> None:
-        self._reported.pop(job, None)
 
 
 def record_refusal(handled: FaultJob, job: Job) -> Iterator[AnnotatePod]:

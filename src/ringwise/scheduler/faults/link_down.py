@@ -12,7 +12,7 @@ from ringwise.messages.commands import Command
 from ringwise.messages.events import ReportGone, ReportSeen
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 
 LINK_DOWN_CODE = "81078603"
 COUNTS_FOR = 20_000_000_000
@@ -26,18 +26,20 @@ class LinkDownNodes(Component):
         #: Node to the end of its time, in nanoseconds.
         self._until = context.deadlines.table()
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.RelationFault: self._relation_fault,
-            ReportSeen: lambda event, now: self._report_seen(event.report.node),
-            ReportGone: lambda event, now: self._report_seen(event.node),
-        }
-
+    @on(ie.RelationFault)
     def _relation_fault(self, event: ie.RelationFault, now: int) -> None:
         self._until.put(event.node, now + COUNTS_FOR)
-        self._report_seen(event.node)
+        self._read(event.node)
 
-    def _report_seen(self, node: str) -> None:
+    @on(ReportSeen)
+    def _report_seen(self, event: ReportSeen, now: int) -> None:
+        self._read(event.report.node)
+
+    @on(ReportGone)
+    def _report_gone(self, event: ReportGone, now: int) -> None:
+        self._read(event.node)
+
+    def _read(self, node: str) -> None:
         if node not in self._until:
             return
         for resource in self._state.fleets:

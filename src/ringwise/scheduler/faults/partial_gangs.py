@@ -8,7 +8,7 @@ from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict, EvictionCause
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on_job
 from ringwise.state.model import Pod
 from ringwise.topology.numbers import UINT64, whole_number
 from ringwise.wellknown import PREDICATE_TIME
@@ -49,22 +49,19 @@ class PartialGangs(Component):
         super().__init__(context)
         #: When this scheduler began to decide about gangs.
         self._began: int | None = None
-        self._partial: dict[str, PartialGang] = {}
+        self._partial: dict[str, PartialGang] = context.job_tables.add({})
         #: Gangs that had all their pods at once.
-        self._complete: set[str] = set()
+        self._complete: dict[str, None] = context.job_tables.add({})
 
-    def handlers(self) -> Handlers:
-        return {ie.JobSettled: self._job_settled, ie.JobGone: self._job_gone}
-
-    def _job_settled(self, event: ie.JobSettled, now: int) -> None:
-        job = event.job
+    @on_job(ie.JobSettled)
+    def _job_settled(self, job: Job, now: int) -> None:
         if job.min_available < 2:
             return
         if self._began is None:
             self._began = now
         confirmed = self._confirmed(job)
         if len(confirmed) >= job.min_available:
-            self._complete.add(job.key)
+            self._complete[job.key] = None
         if not confirmed or self.was_complete(job):
             self._partial.pop(job.key, None)
             return
@@ -76,10 +73,6 @@ class PartialGangs(Component):
         if len(confirmed) > partial.confirmed:
             partial.since = now
         partial.confirmed = len(confirmed)
-
-    def _job_gone(self, event: ie.JobGone, now: int) -> None:
-        self._complete.discard(event.job.key)
-        self._partial.pop(event.job.key, None)
 
     def deadline(self) -> int | None:
         jobs = self._book.jobs

@@ -32,7 +32,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.faults.cool_downs import is_cooling
 from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
@@ -49,7 +49,6 @@ from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation
-from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import (
     IS_HEALTHY,
     IS_SHARED_TOR,
@@ -132,36 +131,21 @@ class PreviousPlacements(Component):
         """Of how many owners the previous nodes are kept without a reservation."""
         return len(self._preferred)
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.PodEnding: self._pod_ending,
-            ie.StateRebuilt: self._state_rebuilt,
-            ie.PodChanged: self._pod_changed,
-            ie.PodRemoved: self._pod_removed,
-            ie.DeletingPod: lambda event, now: self._leaves(event.uid, now),
-            ev.EvictFailed: lambda event, now: self._stays(event.uid),
-            ie.HardwareBroke: lambda event, now: self._hardware_broke(event.job, now),
-            ie.JobSeen: lambda event, now: self._attach(event.job),
-            ie.JobSettled: self._job_settled,
-            ie.JobGone: self._job_gone,
-            ev.PodGroupGone: lambda event, now: self._forget(event.key),
-            ie.GroupSeen: self._group_seen,
-            ie.VcJobOver: lambda event, now: self._vcjob_over(event.vcjob, now),
-            ie.VcJobRemoved: lambda event, now: self._vcjob_gone(event.vcjob),
-        }
-
     # -- pods are lost ------------------------------------------------------------------------
 
+    @on(ie.StateRebuilt)
     def _state_rebuilt(self, event: ie.StateRebuilt, now: int) -> None:
         """What was to be said about a pod was not said to the end."""
         self._held = None
 
+    @on(ie.PodEnding)
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
         if event.pod is None:
             self._held, self._has_failed = self._held_by(event.uid), False
         else:
             self._held, self._has_failed = self._held_until_end(event.pod)
 
+    @on(ie.PodChanged)
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         uid, job = event.pod.uid, event.job
         if event.lost:
@@ -172,6 +156,7 @@ class PreviousPlacements(Component):
         elif job is not None and event.pod.deleting:
             self._leaves(uid, now)
 
+    @on(ie.PodRemoved)
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
         self._placement_ended(now)
         if event.job is not None:
@@ -304,6 +289,10 @@ class PreviousPlacements(Component):
     def _hold(self) -> int:
         return self._configuration.settings.hold_healthy_nodes * SECOND
 
+    @on(ie.DeletingPod)
+    def _deleting_pod(self, event: ie.DeletingPod, now: int) -> None:
+        self._leaves(event.uid, now)
+
     def _leaves(self, uid: str, now: int) -> None:
         """F1: the pod is being deleted: its placement is known should the scheduler end before the pod."""
         self._terminates(uid, now)
@@ -330,6 +319,7 @@ class PreviousPlacements(Component):
             since = pod.node.lost
             job.awaited_nodes[uid] = AwaitedNode(pod.node.node, pod.rank, since, since + self._hold)
 
+    @on_job(ie.HardwareBroke)
     def _hardware_broke(self, job: Job, now: int) -> None:
         """S9: its pods that failed because of it, not by themselves, return where theirs is healthy."""
         for uid, pod in self._failed.take(job.key, now).items():
@@ -344,6 +334,10 @@ class PreviousPlacements(Component):
             entry = self._remember(replace(pod, node=replace(node, faulty=faulty)), now)
             job.previous_nodes = entry.nodes
             self._reserve(entry)
+
+    @on(ev.EvictFailed)
+    def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
+        self._stays(event.uid)
 
     def _stays(self, uid: str, *, terminates: bool = False) -> None:
         """The pod is gone and remembered, or its deletion failed; or it ended and is still being deleted."""
@@ -361,13 +355,15 @@ class PreviousPlacements(Component):
 
     # -- suspended jobs -----------------------------------------------------------------------
 
-    def _vcjob_over(self, vcjob: VcJob, now: int) -> None:
-        owner = owner_id(vcjob.namespace, vcjob.uid)
-        if vcjob.suspended:
+    @on(ie.VcJobOver)
+    def _vcjob_over(self, event: ie.VcJobOver, now: int) -> None:
+        owner = owner_id(event.vcjob.namespace, event.vcjob.uid)
+        if event.vcjob.suspended:
             self._suspend(owner, now)
         else:
             self._forget(owner)
 
+    @on(ie.GroupSeen)
     def _group_seen(self, event: ie.GroupSeen, now: int) -> None:
         """The controller writes to the PodGroup of a Job of Kubernetes that it is suspended."""
         if event.job.group is not None and event.job.group.suspended:
@@ -433,7 +429,8 @@ class PreviousPlacements(Component):
 
     # -- jobs come back -----------------------------------------------------------------------
 
-    def _attach(self, job: Job) -> None:
+    @on_job(ie.JobSeen)
+    def _attach(self, job: Job, now: int) -> None:
         """The job was seen: it gets the previous nodes of its owner."""
         self._preferred.attach(job)
         if not self._rescheduling or job.previous_nodes:
@@ -458,6 +455,10 @@ class PreviousPlacements(Component):
         if taken is not None:
             self._rescheduling.rename(taken, owner)
 
+    @on(ev.PodGroupGone)
+    def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
+        self._forget(event.key)
+
     def _forget(self, owner: str) -> None:
         """The job has ended: nothing of it comes back."""
         self._preferred.forget(owner)
@@ -477,21 +478,23 @@ class PreviousPlacements(Component):
         if job is not None:
             job.previous_nodes = {}
 
-    def _vcjob_gone(self, vcjob: VcJob) -> None:
+    @on(ie.VcJobRemoved)
+    def _vcjob_gone(self, event: ie.VcJobRemoved, now: int) -> None:
         """Its pods will not be created again."""
+        vcjob = event.vcjob
         self._forget(owner_id(vcjob.namespace, vcjob.uid))
         for name in (group_name(vcjob), vcjob.name):
             key = f"{vcjob.namespace}/{name}"
             if key in self._book.jobs:
                 self._ended.add(key)
 
-    def _job_gone(self, event: ie.JobGone, now: int) -> None:
+    @on_job(ie.JobGone)
+    def _job_gone(self, job: Job, now: int) -> None:
         """Its chips stay reserved where it comes back."""
-        key = event.job.key
-        self._ended.discard(key)
-        self._failed.forget(key)
-        if not self._remembers(key):
-            self._reservations.lift(key)
+        self._ended.discard(job.key)
+        self._failed.forget(job.key)
+        if not self._remembers(job.key):
+            self._reservations.lift(job.key)
 
     def _remembers(self, job: str) -> bool:
         return any(entry.job == job for entry in self._rescheduling.values())
@@ -533,9 +536,10 @@ class PreviousPlacements(Component):
                 if job is not None and uid in job.terminating:
                     job.terminating[uid] = job.terminating[uid]._replace(faulty=True)
 
-    def _job_settled(self, event: ie.JobSettled, now: int) -> None:
-        if event.job.previous_nodes:
-            self._settle(event.job)
+    @on_job(ie.JobSettled)
+    def _job_settled(self, job: Job, now: int) -> None:
+        if job.previous_nodes:
+            self._settle(job)
 
     def _settle(self, job: Job) -> None:
         """After a cycle: a job that is complete again is forgotten, any other keeps its reservation."""
@@ -600,7 +604,7 @@ class PreviousPlacements(Component):
                 self._job_queue.activate(job.key)
         if self._successors:
             for job in self._book.jobs.values():
-                self._attach(job)
+                self._attach(job, now)
 
     def _may_go_on(self, pod: LeavingPod) -> bool:
         """Whether its job may go on: it was not deleted, and did not end, while no scheduler looked."""

@@ -10,7 +10,7 @@ from ringwise.durations import SECOND
 from ringwise.messages.commands import Publish
 from ringwise.messages.events import LeaderRecordRead
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.records import entries_within
 from ringwise.state.fleet import HOSTS
@@ -46,9 +46,7 @@ class FaultRecordsPublisher(Component):
         #: The changes of the retries that were written last.
         self._retries = 0
 
-    def handlers(self) -> Handlers:
-        return {LeaderRecordRead: self._read, ie.NodeChanged: self._node_changed}
-
+    @on(LeaderRecordRead)
     def _read(self, event: LeaderRecordRead, now: int) -> None:
         """What cannot be read is ignored: faults that still exist are found again."""
         self._faults.records.read(event.records, self._book.jobs)
@@ -81,6 +79,7 @@ class FaultRecordsPublisher(Component):
 
     # -- nodes -----------------------------------------------------------------------------------
 
+    @on(ie.NodeChanged)
     def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
         """Constant time, also for the many reports that change nothing."""
         name = event.name

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from ringwise.durations import SECOND, ExponentialBackoff, duration_text, seconds_text
 from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
-from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables
+from ringwise.scheduler.cache.component import Context
+from ringwise.scheduler.cache.record_tables import RecordTable
 from ringwise.state.model import Pod
 
 #: The restarts after the first wait. The limit is less than the time for which the controller waits for an
@@ -67,10 +68,10 @@ class WaitingRestart:
 class Restarts:
     """By owner: restarts because of faults that follow each other."""
 
-    def __init__(self, record: RecordTables) -> None:
-        self.owners = record.add(RecordTable("restarts", RestartHistory))
+    def __init__(self, context: Context) -> None:
+        self.owners = context.record.add(RecordTable("restarts", RestartHistory))
         #: By job: what waits now.
-        self.waiting: dict[str, WaitingRestart] = {}
+        self.waiting: dict[str, WaitingRestart] = context.job_tables.add({})
 
     def add(self, owner: str, pods: Iterable[Pod], now: int) -> None:
         """The owner is restarted because these pods are faulty."""
@@ -104,6 +105,3 @@ class Restarts:
         before = self.waiting.get(job)
         self.waiting[job] = held = WaitingRestart(names, history.again + 1, history.next)
         return None if before is not None and before.until == held.until else held
-
-    def forget(self, job: str) -> None:
-        self.waiting.pop(job, None)

@@ -19,7 +19,7 @@ from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
@@ -74,43 +74,38 @@ class ShareRecords(Component):
 
     # -- pods are lost -----------------------------------------------------------------------
 
-    def handlers(self) -> Handlers:
-        return {
-            ie.PodEnding: self._pod_ending,
-            ie.StateRebuilt: self._state_rebuilt,
-            ie.PodChanged: self._pod_changed,
-            ie.PodRemoved: self._pod_removed,
-            ie.DeletingPod: lambda event, now: self._leaves(self._before_gone(event.uid)),
-            # The other job is to have its share.
-            ie.PodEvicted: self._pod_evicted,
-            ev.EvictFailed: lambda event, now: self._stays(event.uid),
-            ie.GroupSeen: self._group_seen,
-            ev.PodGroupGone: lambda event, now: self._forget(event.key),
-            ie.VcJobOver: self._vcjob_ended,
-            ie.VcJobRemoved: self._vcjob_ended,
-        }
-
+    @on(ie.PodEvicted)
     def _pod_evicted(self, event: ie.PodEvicted, now: int) -> None:
+        """The other job is to have its share."""
         if event.command.by:
             self._given_up.add(event.uid)
 
+    @on(ev.PodGroupGone)
+    def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
+        self._forget(event.key)
+
+    @on(ie.GroupSeen)
     def _group_seen(self, event: ie.GroupSeen, now: int) -> None:
         if event.job.group is not None and event.job.group.suspended:
             # It gave its share back.
             self._forget(event.job.key)
         self._job_seen(event.job)
 
+    @on(ie.VcJobOver, ie.VcJobRemoved)
     def _vcjob_ended(self, event: ie.VcJobOver | ie.VcJobRemoved, now: int) -> None:
         self._forget(owner_id(event.vcjob.namespace, event.vcjob.uid))
 
+    @on(ie.StateRebuilt)
     def _state_rebuilt(self, event: ie.StateRebuilt, now: int) -> None:
         """What was to be said about a pod was not said to the end."""
         self._ending_pod = None
 
+    @on(ie.PodEnding)
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
         pod = event.pod
         self._ending_pod = self._before_gone(event.uid) if pod is None else self._before(pod)
 
+    @on(ie.PodChanged)
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         ending, self._ending_pod = self._ending_pod, None
         if event.lost:
@@ -120,6 +115,7 @@ class ShareRecords(Component):
         if event.job is not None:
             self._job_seen(event.job)
 
+    @on(ie.PodRemoved)
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
         ending, self._ending_pod = self._ending_pod, None
         self._gone(ending, now)
@@ -184,6 +180,10 @@ class ShareRecords(Component):
             return 0
         return pod.rank if pod.rank is not None else ranks_of(job)[pod.uid]
 
+    @on(ie.DeletingPod)
+    def _deleting_pod(self, event: ie.DeletingPod, now: int) -> None:
+        self._leaves(self._before_gone(event.uid))
+
     def _leaves(self, ending: EndingPod | None) -> None:
         """The pod begins to terminate: until it is gone it uses its share itself."""
         if ending is not None:
@@ -191,12 +191,12 @@ class ShareRecords(Component):
             share.leaving[ending.pod.uid] = ending.rank
             self._early.leaves(share.pods_owner, ending.pod.uid)
 
-    def _stays(self, uid: str) -> None:
-        """Its deletion failed."""
-        self._given_up.discard(uid)
+    @on(ev.EvictFailed)
+    def _stays(self, event: ev.EvictFailed, now: int) -> None:
+        self._given_up.discard(event.uid)
         for owner, share in self._shares.items():
-            if share.leaving.pop(uid, None) is not None:
-                self._early.gone(share.pods_owner, uid)
+            if share.leaving.pop(event.uid, None) is not None:
+                self._early.gone(share.pods_owner, event.uid)
                 self._touched[owner] = None
                 self._shares.touch(owner)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.scheduler.node_faults import NodeFault, node_faults
 
 
@@ -14,9 +14,7 @@ class FaultTimes(Component):
         #: When the first fault was reported. The age of faults that existed before is not known.
         self._began: int | None = None
 
-    def handlers(self) -> Handlers:
-        return {ie.NodeChanged: self._node_changed}
-
+    @on(ie.NodeChanged)
     def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
         name = event.name
         if self._began is None:
