@@ -134,6 +134,10 @@ class RemoveQueueGate(PodCommand):
     """The job of the pod is admitted to its queue: remove the scheduling gate that waits for this."""
 
 
+#: Events about jobs that do not warn.
+_NORMAL = frozenset({EventReason.MOVED, EventReason.MOVING, EventReason.RECOVERED, EventReason.RESCHEDULING})
+
+
 @dataclass(frozen=True, slots=True)
 class RecordJobEvent:
     """What happened to a job, as an event on its PodGroup; on its pod, where it has no group."""
@@ -148,7 +152,8 @@ class RecordJobEvent:
     warning: bool = False
 
     @classmethod
-    def about(cls, job: Job, reason: EventReason, message: str, *, warning: bool = False) -> RecordJobEvent:
+    def about(cls, job: Job, reason: EventReason, message: str) -> RecordJobEvent:
+        warning = reason not in _NORMAL
         if job.group is not None:
             return cls(job.key, reason, message, warning=warning)
         pod = next(iter(job.pods.values()), None)

@@ -120,10 +120,9 @@ class Preemptions(Component):
             if job is not None and entry is not None:
                 pods = counted(entry.pods, "pod is", "pods are")
                 word = "preempted" if entry.cause == "preempt" else "reclaimed"
-                message = (
-                    f"{pods} {word} for {entry.by}: {counted(entry.chips, 'chip')}, {entry.hours} are lost"
-                )
-                commands.append(RecordJobEvent.about(job, EventReason.PREEMPTED, message, warning=True))
+                what = f"{counted(entry.chips, 'chip')}, {entry.hours} are lost"
+                message = f"{pods} {word} for {entry.by}: {what}"
+                commands.append(RecordJobEvent.about(job, EventReason.PREEMPTED, message))
         evictions, self._evictions = self._evictions, []
         self._warnings.clear()
         return [*commands, *evictions]
@@ -167,9 +166,7 @@ class Preemptions(Component):
             taker = self._book.jobs.get(reservation.owner)
             if taker is not None and job is not None:
                 message = f"{job.namespace}/{job.name} is not evicted for it: {why}"
-                self._taken_back.append(
-                    RecordJobEvent.about(taker, EventReason.EVICTION_REFUSED, message, warning=True)
-                )
+                self._taken_back.append(RecordJobEvent.about(taker, EventReason.EVICTION_REFUSED, message))
 
     @on(ie.PodRemoved)
     def _removed(self, event: ie.PodRemoved, now: int) -> None:

@@ -30,7 +30,7 @@ from ringwise.scheduler.core.queue_discipline import QueueDiscipline
 from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGuard
 from ringwise.scheduler.core.reservation_records import ReservationRecords
 from ringwise.scheduler.core.run_time_limits import RunTimeLimits
-from ringwise.scheduler.core.status_reporter import AwaitedObjects, StartEstimates, StatusReporter
+from ringwise.scheduler.core.status_reporter import StartEstimates, StatusReporter
 from ringwise.scheduler.core.storage_waits import StorageWaits
 from ringwise.scheduler.core.turns import FairTurns
 from ringwise.scheduler.core.usage_limits import NamespaceLimits, UsageLimitEvents
@@ -64,7 +64,7 @@ def build_components(
     moves, run_times, overruns = Moves(context), RunTimeLimits(context), Overruns(context)
     record = LeaderRecord(context, components)
     starts = ExpectedStarts(RunTimes(context))
-    reporter = StatusReporter(context, gangs.was_complete, AwaitedObjects(), starts)
+    reporter = StatusReporter(context, gangs.was_complete, starts)
     accounting, preemptions, backoff = Accounting(context), Preemptions(context), JobBackoff(context)
     inventory = Inventory(context)
     sessions = SessionFactory(context, inventory, registry)

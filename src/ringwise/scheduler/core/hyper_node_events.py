@@ -79,7 +79,7 @@ class HyperNodeEvents(Component):
                 # Once for each reason: a tenant can write other texts as often as he likes.
                 if reason not in self._warned.setdefault(job.key, set()):
                     self._warned[job.key].add(reason)
-                    yield RecordJobEvent.about(job, reason, text, warning=True)
+                    yield RecordJobEvent.about(job, reason, text)
 
     def _warnings_of(self, job: Job) -> Iterator[tuple[EventReason, str]]:
         if ignores_topology(job, self._configuration.current):

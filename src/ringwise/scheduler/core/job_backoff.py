@@ -62,9 +62,7 @@ class JobBackoff(Component):
             if job.key not in self._crowded:
                 # Once until it is tried: a namespace may have thousands of them.
                 self._crowded[job.key] = None
-                self._events.append(
-                    RecordJobEvent.about(job, EventReason.TOO_COSTLY, reason.message, warning=True)
-                )
+                self._events.append(RecordJobEvent.about(job, EventReason.TOO_COSTLY, reason.message))
             return
         self._crowded.pop(job.key, None)
         if reason is None or reason.code != TOO_COSTLY.code:
@@ -75,7 +73,7 @@ class JobBackoff(Component):
         self.backoffs[reason.code] += 1
         again = seconds_text(pause)
         message = f"{reason.message}; it is tried again after {again}, or when it or the settings change"
-        self._events.append(RecordJobEvent.about(job, EventReason.TOO_COSTLY, message, warning=True))
+        self._events.append(RecordJobEvent.about(job, EventReason.TOO_COSTLY, message))
 
     def after_cycle(self, now: int) -> list[RecordJobEvent]:
         """Return Events about jobs that were backed off since the last call."""

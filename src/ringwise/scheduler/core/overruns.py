@@ -109,7 +109,7 @@ class Overruns(Component):
         )
         if self._evicts:
             message = f"{message}; from {time_text(now + self._grace)} on it may be evicted for that job"
-        return RecordJobEvent.about(job, EventReason.EXPECTED_DURATION_EXCEEDED, message, warning=True)
+        return RecordJobEvent.about(job, EventReason.EXPECTED_DURATION_EXCEEDED, message)
 
     def _holder(self, job: Job, now: int) -> str | None:
         """Return the pending job that needs only what this job uses."""

@@ -216,7 +216,7 @@ class RunTimeLimits(Component):
             f"it is {self._verb(job, run)} at {time_text(end)}, in {duration_text(end - now)}: "
             f"maxRunTime of UsageLimit {run.limited_by} is {duration_text(run.limit)}"
         )
-        self._commands.append(RecordJobEvent.about(job, EventReason.RUN_TIME_ENDS, message, warning=True))
+        self._commands.append(RecordJobEvent.about(job, EventReason.RUN_TIME_ENDS, message))
         self._annotate(run, self._placed(job))
 
     def _annotate(self, run: LimitedRun, pods: list[Pod]) -> None:
@@ -237,9 +237,8 @@ class RunTimeLimits(Component):
     def _end_job(self, job: Job, run: LimitedRun, placed: list[Pod], first: bool) -> Iterator[Command]:
         why = f"maxRunTime of UsageLimit {run.limited_by}, {duration_text(run.limit)}, is over"
         if first:
-            yield RecordJobEvent.about(
-                job, EventReason.RUN_TIME_OVER, f"it is {self._verb(job, run)}: {why}", warning=True
-            )
+            text = f"it is {self._verb(job, run)}: {why}"
+            yield RecordJobEvent.about(job, EventReason.RUN_TIME_OVER, text)
         vcjob = self._book.vcjob_of(job)
         if vcjob is not None:
             requeue = self._on_timeout(run) == REQUEUE

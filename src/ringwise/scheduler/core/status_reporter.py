@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.job import Job
@@ -25,7 +26,6 @@ from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS, NOT_ENOUGH_PODS_OF_TA
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on, on_job
-from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 from ringwise.scheduler.view import History
@@ -37,15 +37,9 @@ class StatusReporter(Component):
 
     name = "status"
 
-    def __init__(
-        self,
-        context: Context,
-        was_complete: Callable[[Job], bool],
-        awaited: AwaitedObjects,
-        starts: ExpectedStarts,
-    ) -> None:
+    def __init__(self, context: Context, was_complete: Callable[[Job], bool], starts: ExpectedStarts) -> None:
         super().__init__(context)
-        self._awaited = awaited
+        self._awaited = AwaitedObjects(context)
         self._starts = starts
         self._was_complete = was_complete
         self._changed: dict[str, None] = {}
@@ -70,23 +64,15 @@ class StatusReporter(Component):
     def _job_gone(self, job: Job, now: int) -> None:
         self._containment.forget(job.key)
         self.queues.forget(job.key)
-        self._awaited.forget(job.key)
 
     @on(ie.PodRemoved)
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
         self._pods.pop(event.uid, None)
         self._ungated.discard(event.uid)
 
-    @on(ev.QueueSeen)
-    def _queue_seen(self, event: ev.QueueSeen, now: int) -> None:
-        self.queues.seen(event.queue.name)
-
-    @on(ev.QueueGone)
-    def _queue_gone(self, event: ev.QueueGone, now: int) -> None:
-        self.queues.gone(event.name)
-
-    def deadline(self) -> int | None:
-        return self._awaited.deadline()
+    @on(ev.QueueSeen, ev.QueueGone)
+    def _queue_seen(self, event: ev.QueueSeen | ev.QueueGone, now: int) -> None:
+        self.queues.seen(event.about[1])
 
     def review(self, now: int) -> None:
         self._changed.update(dict.fromkeys(self._awaited.review(now)))
@@ -170,14 +156,8 @@ class StatusReporter(Component):
         placements = self._state.pods
         waits = not job.pods or any(placements[uid].node < 0 or placements[uid].assumed for uid in job.pods)
         if refused - before and waits:
-            commands.append(
-                RecordJobEvent.about(
-                    job,
-                    EventReason.PRIORITY_CLASS_IGNORED,
-                    "; ".join(job.refused_classes.values()),
-                    warning=True,
-                )
-            )
+            message = "; ".join(job.refused_classes.values())
+            commands.append(RecordJobEvent.about(job, EventReason.PRIORITY_CLASS_IGNORED, message))
 
     def _remove_gates(self, job: Job, commands: list[Command]) -> None:
         """The job is admitted to its queue, and what it needs is kept for it there."""
@@ -260,26 +240,26 @@ class AwaitedObjects:
     The time counts from when this scheduler saw the job, or the last of its pods come.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
         #: Jobs that wait: how many pods they have, and when they are reported; and those that are.
-        self._pods: dict[str, int] = {}
-        self._due = Deadlines()
-        self._overdue: dict[str, int] = {}
+        self._pods: dict[str, int] = context.job_tables.add({})
+        self._due = context.job_tables.add(context.deadlines.table())
+        self._overdue: dict[str, int] = context.job_tables.add({})
 
     def note(self, job: Job, now: int) -> None:
         """The job has its reason, or none."""
         if not _awaits(job):
-            self.forget(job.key)
+            self._forget(job.key)
             return
         pods = len(job.pods)
         if self._overdue.get(job.key) == pods:
             return
         if self._pods.get(job.key) != pods:
-            self.forget(job.key)
+            self._forget(job.key)
             self._pods[job.key] = pods
             self._due.put(job.key, now + TIMEOUT)
 
-    def forget(self, key: str) -> None:
+    def _forget(self, key: str) -> None:
         self._pods.pop(key, None)
         self._due.pop(key)
         self._overdue.pop(key, None)
@@ -287,9 +267,6 @@ class AwaitedObjects:
     def is_reported(self, job: Job) -> bool:
         """Whether the reason of the job is reported: its objects are overdue, or it waits for none."""
         return not _awaits(job) or job.key in self._overdue
-
-    def deadline(self) -> int | None:
-        return self._due.first()
 
     def review(self, now: int) -> list[str]:
         """The jobs that are reported from now on."""
@@ -310,7 +287,7 @@ class QueueStatusReporter:
     """Status of queues: how many PodGroups are in which phase, and what their pods use.
 
     What a queue uses counts for the queues above it, too. The counts follow the phases as they
-    change, and only queues of jobs that changed are compared: no cycle counts all jobs.
+    change: no cycle counts all jobs.
     """
 
     def __init__(self, queues: Mapping[str, Queue], usage: ResourceUsage) -> None:
@@ -319,46 +296,24 @@ class QueueStatusReporter:
         #: Queue and phase of every PodGroup, and how many there are of each.
         self._groups: dict[str, tuple[str, str]] = {}
         self._counts: dict[str, dict[str, int]] = {}
+        #: Queues of which usage, counts or parent may have changed; those above them may have, too.
         self._touched: dict[str, None] = {}
-        #: A job without a PodGroup is gone: its queue is no longer known, so all are compared.
-        self._all_touched = False
         self._reported: dict[str, SetQueueStatus] = {}
-        #: Queues for which pods of jobs in other queues counted when they were last compared.
-        self._bound_in: set[str] = set()
-        #: The parent of each queue, what it was last seen to use itself, and with the queues below it.
-        self._parents: dict[str, str] = {}
-        self._own: dict[str, Amounts] = {}
-        self._totals: dict[str, Amounts] = {}
 
     def touch(self, queue: str) -> None:
         """Usage or counts of this queue may have changed."""
         self._touched[queue] = None
 
     def seen(self, queue: str) -> None:
-        """The Queue object is new or changed: its status is written again."""
+        """The Queue object is new, changed or gone: its status is written again."""
         self._reported.pop(queue, None)
         self._touched[queue] = None
-        parent = self._queues[queue].parent
-        if self._parents.get(queue) != parent:
-            self._parents[queue] = parent
-            self._count_anew()
-
-    def gone(self, queue: str) -> None:
-        self._reported.pop(queue, None)
-        if self._parents.pop(queue, None) is not None:
-            self._count_anew()
-
-    def _count_anew(self) -> None:
-        """The tree of queues has changed, which is rare."""
-        self._own.clear()
-        self._totals.clear()
-        self._all_touched = True
 
     def put(self, group: str, queue: str, phase: str) -> None:
         """The PodGroup is in this queue and phase now."""
         here = (queue, phase)
         if self._groups.get(group) != here:
-            self._remove(group)
+            self.forget(group)
             self._groups[group] = here
             counts = self._counts.setdefault(queue, {})
             counts[phase] = counts.get(phase, 0) + 1
@@ -366,73 +321,47 @@ class QueueStatusReporter:
 
     def forget(self, key: str) -> None:
         """A job is gone, or its PodGroup is."""
-        if not self._remove(key):
-            self._all_touched = True
-
-    def _remove(self, group: str) -> bool:
-        before = self._groups.pop(group, None)
-        if before is None:
-            return False
-        queue, phase = before
-        counts = self._counts[queue]
-        counts[phase] -= 1
-        if not counts[phase]:
-            del counts[phase]
-        if not counts:
-            # Jobs may name queues that do not exist.
-            del self._counts[queue]
+        # The queue of a job without a PodGroup is no longer known.
+        queue, phase = self._groups.pop(key, ("", ""))
         self._touched[queue] = None
-        return True
+        counts = self._counts.get(queue)
+        if counts is not None:
+            counts[phase] -= 1
+            if not counts[phase]:
+                del counts[phase]
+            if not counts:
+                # Jobs may name queues that do not exist.
+                del self._counts[queue]
 
     def changes(self) -> list[SetQueueStatus]:
-        """The status of touched queues, where it differs from what was reported."""
-        if not self._touched and not self._all_touched:
+        """The status of queues, where it differs from what was reported: those that were touched first."""
+        if not self._touched:
             return []
-        queues = self._queues
+        touched, self._touched = self._touched, {}
+        totals: dict[str, Amounts] = {}
+        for name in self._queues:
+            used = dict(self._usage.used_by_queue(name))
+            if pods := self._usage.pods_by_queue.get(name):
+                used["pods"] = pods
+            for above in self._upwards(name) if used else ():
+                add(totals.setdefault(above, {}), used)
         result = []
-        touched = dict.fromkeys(queues) if self._all_touched else dict(self._touched)
-        if self._usage.bound_in or self._bound_in:
-            before, self._bound_in = self._bound_in, set(self._usage.bound_in.values())
-            touched.update(dict.fromkeys(sorted(before | self._bound_in)))
-        for name in list(touched):
-            touched.update(dict.fromkeys(self._count(name)))
-        for name in touched:
-            queue = queues.get(name)
-            if queue is not None:
-                status = self._status(queue)
-                if status is not None:
-                    self._reported[name] = status
-                    result.append(status)
-        self._touched.clear()
-        self._all_touched = False
+        names = dict.fromkeys(chain(touched, *map(self._upwards, touched), self._queues))
+        for name in filter(self._queues.__contains__, names):
+            counts, used, last = self._counts.get(name, {}), totals.get(name, {}), self._reported.get(name)
+            if last is None or last.allocated != used or last.groups != counts:
+                status = SetQueueStatus(name, dict(sorted(counts.items())), dict(sorted(used.items())))
+                self._reported[name] = status
+                result.append(status)
         return result
 
-    def _status(self, queue: Queue) -> SetQueueStatus | None:
-        """None when the same was reported before."""
-        counts = self._counts.get(queue.name, {})
-        used = self._totals.get(queue.name, {})
-        last = self._reported.get(queue.name)
-        if last is not None and last.allocated == used and counts == last.groups:
-            return None
-        return SetQueueStatus(queue.name, dict(sorted(counts.items())), dict(sorted(used.items())))
-
-    def _count(self, name: str) -> Iterator[str]:
-        """What a queue uses, for itself and the queues above it; yields those whose sum changed."""
-        now = dict(self._usage.used_by_queue(name))
-        if pods := self._usage.pods_by_queue.get(name):
-            now["pods"] = pods
-        before = self._own.get(name, {})
-        if now == before:
-            return
-        self._own[name] = now
-        passed: set[str] = set()
+    def _upwards(self, name: str) -> Sequence[str]:
+        """The queue and those above it, each once."""
+        passed: dict[str, None] = {}
         while name in self._queues and name not in passed:
-            passed.add(name)
-            total = self._totals.setdefault(name, {})
-            add(total, before, -1)
-            add(total, now)
-            yield name
+            passed[name] = None
             name = self._queues[name].parent
+        return list(passed)
 
 
 #: Jobs of a queue whose PodGroups say when they are expected to start.

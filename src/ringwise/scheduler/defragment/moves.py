@@ -228,12 +228,12 @@ class Moves(Component):
         ended = EndedPlan(plan.id, plan.job, plan.moved_jobs, REFUSED, why, now, reason=problem[0])
         self._note(plan, ended)
         self.counts.failed += 1
-        self._tell(plan.job, EventReason.MOVE_FAILED, f"no job is moved for it: {why}", warning=True)
+        self._tell(plan.job, EventReason.MOVE_FAILED, f"no job is moved for it: {why}")
 
-    def _tell(self, key: str, reason: EventReason, text: str, *, warning: bool = False) -> None:
+    def _tell(self, key: str, reason: EventReason, text: str) -> None:
         job = self._book.jobs.get(key)
         if job is not None:
-            self._events.append(RecordJobEvent.about(job, reason, text, warning=warning))
+            self._events.append(RecordJobEvent.about(job, reason, text))
 
     def check(self, plan: MovePlan, now: int) -> LivePlan | Problem:
         """Return what the plan is now, if it holds; else why it does not."""
@@ -497,8 +497,8 @@ class Moves(Component):
             self.counts.failed += 1
             for moving in live.jobs:
                 text = f"the move for {self._name(plan.job)} ended: {why}"
-                self._tell(moving.job, EventReason.MOVE_FAILED, text, warning=True)
-            self._tell(plan.job, EventReason.MOVE_FAILED, f"the moves for it ended: {why}", warning=True)
+                self._tell(moving.job, EventReason.MOVE_FAILED, text)
+            self._tell(plan.job, EventReason.MOVE_FAILED, f"the moves for it ended: {why}")
             return
         self.counts.done += 1
         self.counts.saved += plan.saving or 0

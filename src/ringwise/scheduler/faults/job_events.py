@@ -59,78 +59,62 @@ _NAMED = 3
 
 def policy_note(job: Job, note: str) -> RecordJobEvent:
     """A value of the job that cannot be read, or that acts differently here."""
-    return RecordJobEvent.about(job, EventReason.FAULT_POLICY, note, warning=True)
+    return RecordJobEvent.about(job, EventReason.FAULT_POLICY, note)
 
 
 def fault_found(job: Job, pods: Iterable[FaultyPod]) -> RecordJobEvent:
     order = sorted(pods, key=lambda pod: pod.position.rank)
     text = listed([f"{pod.name}: {pod.fault.why}" for pod in order], _NAMED, "; ")
-    return RecordJobEvent.about(job, EventReason.FAULT_FOUND, text, warning=True)
+    return RecordJobEvent.about(job, EventReason.FAULT_FOUND, text)
 
 
 def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = False) -> RecordJobEvent:
     """`raised`: the rank 0 rule made it the whole job."""
     if handled.external:
         names = _names(pod.name for pod in handled.faulty.values())
-        return RecordJobEvent.about(
-            job, EventReason.RESCHEDULING, f"{names} marked; another component deletes the faulty pods"
-        )
-    why = " (rank 0 is affected)" if raised else ""
-    return RecordJobEvent.about(
-        job, EventReason.RESCHEDULING, f"{_scope(job, level, handled)} restarted{why}"
-    )
+        text = f"{names} marked; another component deletes the faulty pods"
+    else:
+        why = " (rank 0 is affected)" if raised else ""
+        text = f"{_scope(job, level, handled)} restarted{why}"
+    return RecordJobEvent.about(job, EventReason.RESCHEDULING, text)
 
 
 def escalated(job: Job, handled: FaultJob, level: Level, seconds: float) -> RecordJobEvent:
     waited = f"no nodes for the lost pods within {seconds_text(seconds)}"
-    return RecordJobEvent.about(
-        job,
-        EventReason.RESCHEDULING_ESCALATED,
-        f"{waited}: {_scope(job, level, handled)} restarted",
-        warning=True,
-    )
+    text = f"{waited}: {_scope(job, level, handled)} restarted"
+    return RecordJobEvent.about(job, EventReason.RESCHEDULING_ESCALATED, text)
 
 
 def blocked(job: Job, handled: FaultJob) -> RecordJobEvent:
-    return RecordJobEvent.about(
-        job, EventReason.RESCHEDULING_BLOCKED, f"no pod is restarted: {handled.blocked}", warning=True
-    )
+    text = f"no pod is restarted: {handled.blocked}"
+    return RecordJobEvent.about(job, EventReason.RESCHEDULING_BLOCKED, text)
 
 
 def backoff(job: Job, held: WaitingRestart, now: int) -> RecordJobEvent:
-    return RecordJobEvent.about(job, EventReason.RESTART_BACKOFF, held.text(now), warning=True)
+    return RecordJobEvent.about(job, EventReason.RESTART_BACKOFF, held.text(now))
 
 
 def grace_over(job: Job, pods: Sequence[str]) -> RecordJobEvent:
-    are = agrees(len(pods), "is", "are")
-    return RecordJobEvent.about(
-        job, EventReason.GRACE_OVER, f"the grace is over: {_names(pods)} {are} deleted by force", warning=True
-    )
+    text = f"the grace is over: {_names(pods)} {agrees(len(pods), 'is', 'are')} deleted by force"
+    return RecordJobEvent.about(job, EventReason.GRACE_OVER, text)
 
 
 def held_back(job: Job, why: str) -> RecordJobEvent:
     """F4: what a drain left of the job is not evicted."""
-    return RecordJobEvent.about(
-        job,
-        EventReason.EVICTION_HELD_BACK,
-        f"no pod is evicted to restart the drained job: {why}",
-        warning=True,
-    )
+    text = f"no pod is evicted to restart the drained job: {why}"
+    return RecordJobEvent.about(job, EventReason.EVICTION_HELD_BACK, text)
 
 
 def recovered(job: Job, placed: int, seconds: float, *, drained: bool = False) -> RecordJobEvent:
-    have = agrees(placed, "has a node", "have nodes")
+    pods = f"{counted(placed, 'pod')} {agrees(placed, 'has a node', 'have nodes')}"
     since = "the drain" if drained else "the last fault"
-    after = seconds_text(seconds)
-    return RecordJobEvent.about(
-        job, EventReason.RECOVERED, f"{counted(placed, 'pod')} {have} again, {after} after {since}"
-    )
+    text = f"{pods} again, {seconds_text(seconds)} after {since}"
+    return RecordJobEvent.about(job, EventReason.RECOVERED, text)
 
 
 def fault_gone(job: Job) -> RecordJobEvent:
-    return RecordJobEvent.about(
-        job, EventReason.RECOVERED, "the hardware is healthy again; no pod was restarted"
-    )
+    text = "the hardware is healthy again; no pod was restarted"
+    return RecordJobEvent.about(job, EventReason.RECOVERED, text)
 
 
 def _scope(job: Job, level: Level, handled: FaultJob) -> str:
