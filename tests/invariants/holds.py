@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.core.reservation import WHY
 from ringwise.scheduler.core.volume_waits import VolumeWaits
+from ringwise.scheduler.faults.lost_pods import RETENTION
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.scheduler.faults.remembered_nodes import RETENTION
 from ringwise.scheduler.faults.share_records import ShareRecords
 from tests.invariants.ledger import Ledger
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from ringwise.framework.gangs.ranks import ranks_of
+from ringwise.scheduler.faults.lost_pods import EarlySuccessors
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.scheduler.faults.successors import EarlySuccessors
 from ringwise.state.model import Owner, Pod
 from tests.builders.values import pod
 from tests.scheduler.rig import Rig

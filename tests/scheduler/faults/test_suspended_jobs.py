@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
+from ringwise.scheduler.faults.lost_pods import RETENTION
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.scheduler.faults.remembered_nodes import RETENTION
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import BATCH_API

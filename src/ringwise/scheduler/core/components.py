@@ -39,7 +39,7 @@ from ringwise.scheduler.defragment.movable import not_movable, unsuitable_node
 from ringwise.scheduler.defragment.moves import Moves
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.failed_vnpus import FailedVnpus
-from ringwise.scheduler.faults.fault_jobs import FaultJobs
+from ringwise.scheduler.faults.fault_job import FaultJobs
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.partial_gangs import PartialGangs

@@ -47,8 +47,7 @@ from ringwise.scheduler.defragment.live_plan import (
     uid_of,
 )
 from ringwise.scheduler.faults.detection import is_unfit
-from ringwise.scheduler.faults.rescheduling import owner_key
-from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_of_pod
+from ringwise.scheduler.faults.lost_pods import Successors, is_recreated, lone_pod, owner_key, owner_of_pod
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation

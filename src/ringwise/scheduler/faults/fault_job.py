@@ -1,4 +1,4 @@
-"""A job that a fault hit, while it is handled."""
+"""The jobs that a fault hit, while they are handled, and which jobs would be handled if one did."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from ringwise.framework.gangs.ranks import ranks_of_existing
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.placement.racks.levels import Level
 from ringwise.records import NOT_RECORDED, dataclass
+from ringwise.scheduler.cache.component import Context
+from ringwise.scheduler.cache.record_tables import RecordTable
 from ringwise.scheduler.faults.detection import HARDWARE, FaultType, PodFault
-from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth
+from ringwise.scheduler.faults.lost_pods import owner_id, owner_of_pod
+from ringwise.scheduler.faults.partial_gangs import PartialGangs
+from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth, read_fault_policy
 from ringwise.scheduler.faults.scope import LostParts, Position, is_in_scope
-from ringwise.scheduler.faults.states import State, StateEvent, next_state
-from ringwise.scheduler.faults.successors import owner_id, owner_of_pod
+from ringwise.scheduler.faults.states import ENDED, State, StateEvent, next_state
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
@@ -340,3 +343,41 @@ def owner_of(job: Job) -> str:
         return owner_id(job.namespace, group_owner.uid)
     pod = next((pod for pod in job.pods.values() if pod.owner is not None), None)
     return (owner_of_pod(pod) if job.group is None else "") or job.key
+
+
+class FaultJobs(RecordTable[FaultJob]):
+    """By key, while they are handled. Only the fault handler changes it."""
+
+    def __init__(self, context: Context, gangs: PartialGangs) -> None:
+        super().__init__("fault-jobs", FaultJob, is_valid=_is_handled)
+        context.record.add(self)
+        self._book = context.book
+        self._gangs = gangs
+
+    def was_complete(self, job: Job) -> bool:
+        return self._gangs.was_complete(job)
+
+    def fault_of(self, key: str, uid: str) -> FaultType | None:
+        """Why this pod of a job is restarted; None for pods that are restarted with it."""
+        handled = self.get(key)
+        pod = None if handled is None else handled.faulty.get(uid)
+        return None if pod is None else pod.fault.type
+
+    def restarts_failed(self, job: Job) -> bool:
+        """Whether a pod of the job that fails now is restarted."""
+        policy = read_fault_policy(job.labels, job.annotations)
+        handled = job.key in self or (policy.mode is not Mode.OFF and self.would_handle(job))
+        return handled and policy.retries > 0
+
+    def would_handle(self, job: Job) -> bool:
+        """Jobs that ran, with chips, whose pods are placed by us."""
+        if not any(pod.cls.uses_chips for pod in job.pods.values()):
+            return False
+        if job.group is None:
+            return self._book.serves(job)
+        # F5: where all have ended, its controller waits for an answer, whatever this scheduler saw of it.
+        return self.was_complete(job) or not any(pod.live for pod in job.pods.values())
+
+
+def _is_handled(job: FaultJob) -> bool:
+    return job.state is not State.HEALTHY and job.state not in ENDED

@@ -26,6 +26,7 @@ from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
 from ringwise.scheduler.faults.detection import HARDWARE, FaultDetector, FaultType
 from ringwise.scheduler.faults.fault_job import (
     FaultJob,
+    FaultJobs,
     FaultyPod,
     broken_hardware,
     group_owner,
@@ -34,14 +35,13 @@ from ringwise.scheduler.faults.fault_job import (
     part_name,
     positions,
 )
-from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.job_events import UnknownModes
+from ringwise.scheduler.faults.lost_pods import owner_id
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.rejected_pods import RejectedPods
 from ringwise.scheduler.faults.restarts import Restarts
 from ringwise.scheduler.faults.states import ENDED, State, StateEvent, UndefinedTransition
-from ringwise.scheduler.faults.successors import owner_id
 from ringwise.state.failures import policies_come_first
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod

@@ -35,17 +35,23 @@ from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.faults.cool_downs import is_cooling
-from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
-from ringwise.scheduler.faults.fault_jobs import FaultJobs
-from ringwise.scheduler.faults.remembered_nodes import RETENTION, RememberedNodes
-from ringwise.scheduler.faults.rescheduling import (
+from ringwise.scheduler.faults.detection import FaultType, is_unfit
+from ringwise.scheduler.faults.fault_job import FaultJobs
+from ringwise.scheduler.faults.lost_pods import (
+    RETENTION,
+    FailedPods,
     HeldPlacement,
     LeavingPod,
+    RememberedNodes,
     Rescheduling,
+    Successors,
+    is_recreated,
+    lone_pod,
+    owner_id,
     owner_key,
+    owner_of_pod,
     placed_as_a_whole,
 )
-from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_id, owner_of_pod
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation
@@ -57,33 +63,6 @@ from ringwise.wellknown import (
     SUPER_POD_ID,
     SUPER_POD_RANK,
 )
-
-
-class FailedPods:
-    def __init__(self) -> None:
-        #: Job to uid to the placement that ended.
-        self._jobs: dict[str, dict[str, LeavingPod]] = {}
-
-    def __contains__(self, job: str) -> bool:
-        return job in self._jobs
-
-    def add(self, uid: str, pod: LeavingPod) -> None:
-        self._jobs.setdefault(pod.job, {})[uid] = pod
-
-    def gone(self, job: str, uid: str) -> None:
-        """The pod no longer exists, and its job goes on as if it never had."""
-        failed = self._jobs.get(job)
-        if failed is not None and failed.pop(uid, None) is not None and not failed:
-            del self._jobs[job]
-
-    def forget(self, job: str) -> None:
-        self._jobs.pop(job, None)
-
-    def take(self, job: str, now: int) -> dict[str, LeavingPod]:
-        """Hardware of the job broke: its pods that failed lately, by uid, each once."""
-        failed = self._jobs.pop(job, {})
-        return {uid: pod for uid, pod in failed.items() if now < pod.node.lost + BROKE_THE_POD_WITHIN}
-
 
 WHY = "being rescheduled"
 _POD_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)

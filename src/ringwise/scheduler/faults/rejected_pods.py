@@ -16,7 +16,7 @@ from ringwise.messages.commands import Command, DeletePod, EvictionCause, Record
 from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler.cache.component import Context
 from ringwise.scheduler.cache.record_tables import RecordTable
-from ringwise.scheduler.faults.successors import owner_of_pod
+from ringwise.scheduler.faults.lost_pods import owner_of_pod
 from ringwise.state.failures import MAX_REJECTIONS, pause_after
 from ringwise.state.model import Owner, Pod
 from ringwise.wellknown import JOB_CONTROLLER

@@ -21,17 +21,17 @@ from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
-from ringwise.scheduler.faults.fault_jobs import FaultJobs
-from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.scheduler.faults.rescheduling import owner_key
-from ringwise.scheduler.faults.successors import (
+from ringwise.scheduler.faults.fault_job import FaultJobs
+from ringwise.scheduler.faults.lost_pods import (
     EarlySuccessors,
     Successors,
     is_recreated,
     lone_pod,
     owner_id,
+    owner_key,
     owner_of_pod,
 )
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
 from ringwise.state.node_health import NodeStatus
