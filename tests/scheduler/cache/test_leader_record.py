@@ -13,7 +13,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.amounts import Amounts
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Publish
-from ringwise.scheduler.cache import entries, leader_record, record_tables
+from ringwise.scheduler.cache import entries, leader_record
 from ringwise.scheduler.cache.entries import UNREADABLE, decode, encode
 from ringwise.scheduler.cache.record_tables import RecordTable
 from ringwise.scheduler.explain.doctor import diagnose
@@ -131,7 +131,7 @@ def test_only_entries_that_changed_are_encoded(monkeypatch: pytest.MonkeyPatch) 
         encoded.append(value)
         return encode(value)
 
-    monkeypatch.setattr(record_tables, "encode", counting)
+    monkeypatch.setattr(RecordTable, "encode", staticmethod(counting))
     lines.rig.step()
     assert encoded == []
     lines.write("a/2")

@@ -7,7 +7,7 @@ not made here: whoever carries out the commands adds the intervals up.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import field, replace
 
 from ringwise.durations import SECOND
@@ -184,11 +184,8 @@ class Accounting(Component):
         for key in self._jobs:
             self._look_at_job(key, now)
         self._jobs.clear()
-        if self._excused:
-            for failed in [job for job in self._failed if job.uid in self._excused]:
-                del self._failed[failed]
-                self._output.append(FailureExcused(failed))
-            self._excused.clear()
+        self._output += map(FailureExcused, self._forget_failures(self._excused))
+        self._excused.clear()
         output, self._output = self._output, []
         return output
 
@@ -315,8 +312,7 @@ class Accounting(Component):
         since = wait.since if wait is not None else self._waits_since(job, uid, first.since)
         since = min(since, first.since)
         self._ran[uid] = who
-        for failed in [one for one in self._failed if one.uid == uid] if self._failed else ():
-            del self._failed[failed]
+        self._forget_failures((uid,))
         self._output.append(
             WaitEnded(who, first.queue, first.board, since, first.since, first.since, started=True)
         )
@@ -361,11 +357,17 @@ class Accounting(Component):
 
     def _close(self, uid: str) -> None:
         """The job is gone."""
-        for failed in [one for one in self._failed if one.uid == uid] if self._failed else ():
-            del self._failed[failed]
+        self._forget_failures((uid,))
         ran = self._ran.pop(uid, None)
         if ran is not None:
             self._output.append(AccountClosed(ran))
+
+    def _forget_failures(self, uids: Container[str]) -> list[AccountedJob]:
+        """Return the jobs with these uids that failed, and forget that they did."""
+        forgotten = [one for one in self._failed if one.uid in uids]
+        for one in forgotten:
+            del self._failed[one]
+        return forgotten
 
     # -- names ---------------------------------------------------------------------------------------
 

@@ -260,7 +260,7 @@ class JobBook:
             self._state.changes.node(self._state.pods[pod.uid].node)
         job = self.jobs.get(key)
         if job is None:
-            job = self._make(key, pod)
+            job = self._make(key, pod.namespace, pod.group or pod.name)
         self._job_of_pod[pod.uid] = key
         self._replace(job, pod)
         self._add_usage(pod, job)
@@ -374,9 +374,7 @@ class JobBook:
 
     def put_group(self, group: PodGroup) -> Job:
         self.groups[group.key] = group
-        job = self.jobs.get(group.key)
-        if job is None:
-            job = self.jobs[group.key] = Job(group.key, group.namespace, group.name)
+        job = self.jobs.get(group.key) or self._make(group.key, group.namespace, group.name)
         job.group = group
         job.inqueue = job.inqueue or group.phase not in ("", "Pending")
         self._touch(job)
@@ -404,8 +402,7 @@ class JobBook:
         job = self.jobs.get(key)
         if vcjob.problems and not vcjob.over:
             self._invalid[key] = vcjob.key
-            if job is None:
-                job = self.jobs[key] = Job(key, vcjob.namespace, vcjob.name)
+            job = job or self._make(key, vcjob.namespace, vcjob.name)
         elif self._invalid.pop(key, None) is not None and job is not None and self._drop_if_empty(job):
             return job
         if job is not None:
@@ -495,9 +492,8 @@ class JobBook:
 
     # -- reading a job -------------------------------------------------------------------------------
 
-    def _make(self, key: str, pod: Pod) -> Job:
-        job = self.jobs[key] = Job(key, pod.namespace, pod.group or pod.name)
-        job.group = self.groups.get(key)
+    def _make(self, key: str, namespace: str, name: str) -> Job:
+        job = self.jobs[key] = Job(key, namespace, name, group=self.groups.get(key))
         return job
 
     def _touch(self, job: Job) -> None:

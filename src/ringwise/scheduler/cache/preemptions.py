@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 
 from ringwise.durations import SECOND, ExponentialBackoff, time_text
 from ringwise.framework.evictions.lost_work import chip_hours, lost_seconds
@@ -96,12 +95,11 @@ class Preemptions(Component):
         pod = job.pods[event.uid]
         by = taker.full_name
         lost = lost_seconds(job, pod, self._book.queues.get(job.queue), now)
-        before = self.jobs.pop(job.key, None)
+        before = self.jobs.get(job.key)
         if before is None or (before.at, before.by) != (now, by):
             before = Preemption(now, event.command.cause.value, by)
-        self.jobs[job.key] = replace(
-            before, pods=before.pods + 1, chips=before.chips + pod.cls.chips, lost=before.lost + lost
-        )
+        pods, chips = before.pods + 1, before.chips + pod.cls.chips
+        self.jobs.renew(job.key, replace(before, pods=pods, chips=chips, lost=before.lost + lost))
         job.preempted = now
         taker.room_made_at = now
         evicted = Preemption(now, event.command.cause.value, by, 1, pod.cls.chips, lost)
@@ -200,8 +198,7 @@ class Preemptions(Component):
 
     def _forget(self, now: int) -> None:
         period = max(RETENTION, self._configuration.settings.preempt_again_after) * SECOND
-        for key in list(takewhile(lambda key: self.jobs[key].at <= now - period, self.jobs)):
-            del self.jobs[key]
+        self.jobs.drop_oldest(lambda one: one.at <= now - period)
 
     # -- across restarts -------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
 from ringwise.scheduler.cache.entries import UNREADABLE, compact, decode, encode
@@ -16,6 +17,9 @@ class RecordTable(dict[str, T], Generic[T]):
 
     An entry that is changed in place is written only after `touch`. Only entries that changed are encoded.
     """
+
+    #: Returns an entry as JSON.
+    encode: Callable[[Any], str] = staticmethod(encode)
 
     def __init__(
         self,
@@ -69,6 +73,16 @@ class RecordTable(dict[str, T], Generic[T]):
         self.touch(key)
         return super().pop(key)
 
+    def renew(self, key: str, entry: T) -> None:
+        """Put an entry after all others."""
+        self.pop(key)
+        self[key] = entry
+
+    def drop_oldest(self, is_over: Callable[[T], bool]) -> None:
+        """Drop entries up to the first that is not over."""
+        for key in list(takewhile(lambda key: is_over(self[key]), self)):
+            del self[key]
+
     def rename(self, before: str, key: str) -> T:
         """Put an entry under another key."""
         entry = self[key] = self[before]
@@ -99,11 +113,15 @@ class RecordTable(dict[str, T], Generic[T]):
         for key in self._stale:
             self.size -= _size(self._texts.pop(key, ""))
             if key in self:
-                self._texts[key] = text = f"{compact(key)}:{encode(self[key])}"
+                self._texts[key] = text = f"{compact(key)}:{self.encode(self[key])}"
                 self.size += _size(text)
         self._stale.clear()
         self._text = None
         return True
+
+    def texts(self) -> Iterable[str]:
+        """Return the entries as JSON, each with its key, in their order."""
+        return map(self._texts.__getitem__, self)
 
     def size_of(self, key: str) -> int:
         return _size(self._texts[key])
@@ -115,7 +133,7 @@ class RecordTable(dict[str, T], Generic[T]):
         """
         if self.size <= room:
             if self._text is None:
-                self._text = _framed(map(self._texts.__getitem__, self))
+                self._text = _framed(self.texts())
             yield len(self), self._text
             return
         texts: list[str] = []

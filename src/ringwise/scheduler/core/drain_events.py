@@ -7,6 +7,7 @@ deleted on a node that is isolated or cordoned for it, and names the cause.
 from __future__ import annotations
 
 from ringwise.framework.job import Job
+from ringwise.grammar import listed
 from ringwise.messages.commands import RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler import internal_events as ie
@@ -39,9 +40,7 @@ class DrainEvents(Component):
         events = []
         for (key, cause), (job, pods) in self._leaving.items():
             pods.sort(key=lambda pod: natural_key(pod.name))
-            more = len(pods) - _NAMED
-            names = ", ".join(pod.name for pod in pods[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-            message = f"{names} must be evicted: {cause}"
+            message = f"{listed([pod.name for pod in pods], _NAMED)} must be evicted: {cause}"
             if job.group is not None:
                 events.append(RecordJobEvent(key, EventReason.DRAINED, message))
             else:

@@ -1,4 +1,4 @@
-"""Jobs with claims whose volumes are still to be made, by class and size: who is tried when storage grows.
+"""Jobs with claims whose volumes are still to be made, by class: who is tried when storage grows.
 
 Drivers of local disks write how much they have room for every minute, for each node. Only who asks for more
 than there was, and not for more than there is now, can use the difference.
@@ -6,7 +6,6 @@ than there was, and not for more than there is now, can use the difference.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -41,11 +40,8 @@ class StorageWaits(Component):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        #: Jobs by class, size in bytes and chips. And the sizes of each class, ascending.
-        self._jobs: dict[str, dict[int, dict[_Chips, dict[str, None]]]] = {}
-        self._sizes: dict[str, list[int]] = {}
-        #: Where a job is in these.
-        self._sizes_of_job: dict[str, tuple[_Chips, set[tuple[str, int]]]] = {}
+        #: By class: jobs with the sizes of their claims in bytes, and the chips that a node must have free.
+        self._jobs: dict[str, dict[str, tuple[set[int], _Chips]]] = {}
 
     @on_job(ie.JobSettled)
     def _settled(self, job: Job, now: int) -> None:
@@ -53,16 +49,11 @@ class StorageWaits(Component):
         if not job.has_claims or not self._state.volumes.capacities:
             return
         pods = [pod for pod in job.pods.values() if self._state.pods[pod.uid].node < 0]
-        pairs = {pair for pod in pods for pair in self._sizes_of(keys_of(pod))}
-        if not pairs:
-            return
-        chips = _least_chips(job, pods)
-        self._sizes_of_job[job.key] = chips, pairs
-        for name, size in pairs:
-            by_size = self._jobs.setdefault(name, {})
-            if size not in by_size:
-                insort(self._sizes.setdefault(name, []), size)
-            by_size.setdefault(size, {}).setdefault(chips, {})[job.key] = None
+        for name, size in (pair for pod in pods for pair in self._sizes_of(keys_of(pod))):
+            jobs = self._jobs.setdefault(name, {})
+            if job.key not in jobs:
+                jobs[job.key] = set(), _least_chips(job, pods)
+            jobs[job.key][0].add(size)
 
     def _sizes_of(self, keys: Iterable[str]) -> Iterator[tuple[str, int]]:
         table = self._state.volumes
@@ -75,34 +66,21 @@ class StorageWaits(Component):
 
     @on_job(ie.JobGone)
     def _forget(self, job: Job, now: int) -> None:
-        chips, pairs = self._sizes_of_job.pop(job.key, (_ANY, ()))
-        for name, size in pairs:
-            by_size = self._jobs[name]
-            by_chips = by_size[size]
-            del by_chips[chips][job.key]
-            if not by_chips[chips]:
-                del by_chips[chips]
-            if not by_chips:
-                del by_size[size]
-                sizes = self._sizes[name]
-                del sizes[bisect_right(sizes, size) - 1]
-            if not by_size:
-                del self._jobs[name], self._sizes[name]
+        for jobs in self._jobs.values():
+            jobs.pop(job.key, None)
 
     @on(ie.StorageGrew)
     def _grew(self, event: ie.StorageGrew, now: int) -> None:
-        sizes, growth = self._sizes.get(event.storage_class, []), event.growth
-        fitting = sizes[bisect_right(sizes, growth.above) : bisect_right(sizes, growth.largest)]
+        growth, jobs = event.growth, self._jobs.get(event.storage_class, {})
+        fitting = [
+            key
+            for key, (sizes, _) in jobs.items()
+            if any(growth.above < size <= growth.largest for size in sizes)
+        ]
         nodes = selected_nodes(self._state.labels, growth.nodes) if fitting else 0
-        if not nodes:
-            return
-        for size in fitting:
-            for chips, jobs in self._jobs[event.storage_class][size].items():
-                if not self._may_be_used(nodes, chips):
-                    continue
-                for job in self._book.existing(jobs):
-                    if self._book.has_pending(job):
-                        self._job_queue.activate(job.key)
+        for job in self._book.existing(fitting) if nodes else ():
+            if self._may_be_used(nodes, jobs[job.key][1]) and self._book.has_pending(job):
+                self._job_queue.activate(job.key)
 
     def _may_be_used(self, nodes: int, chips: _Chips) -> bool:
         no_evictions = set(self._configuration.current.actions) <= _NOT_EVICTING

@@ -19,10 +19,10 @@ class CoolDowns:
     def add(
         self, owner: str, broken: Iterable[BrokenChip], now: int, until: int
     ) -> dict[BrokenChip, CoolDown]:
-        self._forget_old(now)
+        self._chips.drop_oldest(lambda chips: max(one.until for one in chips.values()) <= now)
         current = {chip: one for chip, one in self._chips.get(owner, {}).items() if one.until > now}
         new = {chip: CoolDown(until, 1 + covering(current, chip, now)) for chip in broken}
-        self._put(owner, current | new)
+        self._chips.renew(owner, current | new)
         return self._chips[owner]
 
     def used(self, job: Job, owner: str, node: str, chips: Iterable[int]) -> None:
@@ -31,19 +31,8 @@ class CoolDowns:
         used = {chip: job.cooling[chip] for chip in taken if chip in job.cooling}
         new = {chip: one._replace(used=True) for chip, one in used.items() if not one.broke_again}
         if any(not one.used for one in used.values()) and new:
-            self._put(owner, {**job.cooling, **new})
+            self._chips.renew(owner, {**job.cooling, **new})
             job.cooling = self._chips[owner]
-
-    def _put(self, owner: str, chips: dict[BrokenChip, CoolDown]) -> None:
-        self._chips.pop(owner)
-        self._chips[owner] = chips
-
-    def _forget_old(self, now: int) -> None:
-        while self._chips:
-            oldest = next(iter(self._chips))
-            if max(one.until for one in self._chips[oldest].values()) > now:
-                return
-            del self._chips[oldest]
 
     def attach(self, job: Job, owner: str) -> None:
         """The job was seen, perhaps made anew: it still avoids the chips that broke it."""
@@ -62,7 +51,7 @@ class CoolDowns:
                 if one.until > now
             }
             if current:
-                self._put(owner, current)
+                self._chips.renew(owner, current)
 
 
 def covering(cooling: Mapping[BrokenChip, CoolDown], broken: BrokenChip, now: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
 from ringwise.framework.gangs.gang_count import GangCount
@@ -147,38 +147,34 @@ class FaultJob:
             self.deletions.clear()
         return dropped
 
-    def give_up(self, is_given_up: Callable[[str], bool]) -> bool:
-        """Pods that do not end although they were deleted by force: nothing waits for them. Are there any?"""
-        last = ((uid, one.forced or one.evict) for uid, one in self.deletions.items())
-        endless = [uid for uid, was_last in last if was_last and is_given_up(uid)]
-        for uid in endless:
+    def give_up(self, is_given_up: Callable[[str], bool]) -> None:
+        """Pods that do not end although they were deleted by force: nothing waits for them."""
+        last = [uid for uid, one in self.deletions.items() if one.forced or one.evict]
+        for uid in filter(is_given_up, last):
             one = self.deletions.pop(uid)
             self.faulty.pop(uid, None)
             self.missing[one.position.rank] = one.position
             self.given_up[uid] = one.name
-        return bool(endless)
 
     @property
     def is_incomplete(self) -> bool:
         """Pods of it are gone or go."""
         return bool(self.deletions or self.missing)
 
-    def account(self, job: Job, is_placed: Callable[[Pod], bool]) -> bool:
-        """Pods that are gone leave their rank missing; ranks that are placed again are not. Any change?"""
-        before = len(self.deletions), len(self.faulty), len(self.missing)
-        lists: tuple[MutableMapping[str, Deletion] | MutableMapping[str, FaultyPod], ...]
-        lists = (self.deletions, self.faulty)
-        for pods in lists:
-            for uid in [uid for uid in pods if uid not in job.pods]:
-                gone = pods.pop(uid)
-                self.missing[gone.position.rank] = gone.position
+    def account(self, job: Job, is_placed: Callable[[Pod], bool]) -> None:
+        """Pods that are gone leave their rank missing; ranks that are placed again are not."""
+        for uid in [uid for uid in (*self.deletions, *self.faulty) if uid not in job.pods]:
+            ends: tuple[Deletion | FaultyPod | None, ...]
+            ends = self.deletions.pop(uid, None), self.faulty.pop(uid, None)
+            for gone in ends:
+                if gone is not None:
+                    self.missing[gone.position.rank] = gone.position
         for uid in [uid for uid in self.given_up if uid not in job.pods]:
             del self.given_up[uid]
         if self.missing:
             for uid, rank in ranks_of_existing(job).items():
                 if rank in self.missing and is_placed(job.pods[uid]):
                     del self.missing[rank]
-        return before != (len(self.deletions), len(self.faulty), len(self.missing))
 
     def staying(self, job: Job, is_placed: Callable[[Pod], bool]) -> GangCount:
         """The pods that are placed and healthy."""

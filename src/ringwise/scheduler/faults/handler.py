@@ -262,7 +262,7 @@ class FaultHandler(Component):
     def _job_gone(self, job: Job, now: int) -> None:
         """A lone pod that fault handling deletes keeps its record: it is the only trace."""
         if job.key not in self.jobs:
-            self.records.forget(job.key)
+            self.records.jobs.pop(job.key)
 
     @on(ie.GroupSeen)
     def _group_seen(self, event: ie.GroupSeen, now: int) -> None:
@@ -274,7 +274,7 @@ class FaultHandler(Component):
         """The job was deleted, unless the PodGroup is only that of a lone pod."""
         job, group = self._book.jobs.get(event.key), self._book.groups.get(event.key)
         if group is not None and not group.ordinary:
-            self.records.forget(group.key)
+            self.records.jobs.pop(group.key)
         self._owner_gone(event.key if job is None else group_owner(job))
         self._job_changed(event.key)
 

@@ -1,11 +1,11 @@
 """What is remembered of pods that are lost or leave, by their owner, and which new pods take their place.
 
-Pods without a PodGroup are jobs of their own. A StatefulSet creates a pod again under its name; a ReplicaSet or a
-Job under another one.
+Pods without a PodGroup are jobs of their own. A StatefulSet creates a pod again under its name; a ReplicaSet
+or a Job under another one.
 
 Previous nodes that are preferred and not reserved (`prefer-previous-node`) are not written anywhere: after a
-restart of the scheduler the nodes of the pods that run then are known, those of pods that were lost before are
-not.
+restart of the scheduler the nodes of the pods that run then are known, those of pods that were lost before
+are not.
 """
 
 from __future__ import annotations

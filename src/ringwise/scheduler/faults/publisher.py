@@ -59,7 +59,6 @@ class FaultRecordsPublisher(Component):
         records: dict[str, str] = {}
         faults = self._faults
         if faults.records.changed:
-            faults.records.changed = False
             records[RESCHEDULE_RECORDS_KEY] = faults.records.document()
         if faults.retries.owners.changes != self._retries:
             self._retries = faults.retries.owners.changes

@@ -12,6 +12,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.cache.entries import compact
 from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables
 from ringwise.scheduler.faults.fault_job import FaultJob
+from ringwise.wellknown import RESCHEDULE_RECORDS_KEY
 
 #: Records of one job, and reasons of one record.
 MAX_RECORDS = 10
@@ -33,17 +34,19 @@ def entries_within(size: int, entries: Iterable[tuple[str, str]]) -> dict[str, s
     return texts
 
 
+class _JobRecords(RecordTable[dict[str, Any]]):
+    #: Huawei's components read them: none is compressed.
+    encode = staticmethod(compact)
+
+
 class RescheduleRecords:
     """`recent-reschedule-records`: for each job its last records, newest first, and how many there were."""
 
     def __init__(self) -> None:
         #: In the order in which the jobs were last rescheduled.
-        self.jobs: dict[str, dict[str, Any]] = {}
-        #: The same as JSON, with the keys. Only the entry that changes is turned into text.
-        self._texts: dict[str, str] = {}
-        self._bytes = 0
-        #: Whether there are records that were not written yet.
-        self.changed = False
+        self.jobs = _JobRecords(RESCHEDULE_RECORDS_KEY, dict)
+        #: The changes of the records that were written last.
+        self._written = 0
 
     def add(self, handled: FaultJob, now: int) -> None:
         entry = self.jobs.get(handled.key) or {
@@ -69,26 +72,19 @@ class RescheduleRecords:
         }
         entry["TotalRescheduleTimes"] += 1
         entry["RescheduleRecords"] = [record, *entry["RescheduleRecords"]][:MAX_RECORDS]
-        self._put(handled.key, entry)
+        self.jobs.renew(handled.key, entry)
 
-    def _put(self, key: str, value: dict[str, Any]) -> None:
-        self.forget(key)
-        self.jobs[key] = value
-        self._texts[key] = text = f"{compact(key)}:{compact(value)}"
-        self._bytes += len(text.encode()) + 1
-        self.changed = True
-        while self._bytes > MAX_DOCUMENT - 2:
-            self.forget(next(iter(self.jobs)))
+    @property
+    def changed(self) -> bool:
+        """Whether there are records that were not written yet."""
+        return self.jobs.changes != self._written
 
     def document(self) -> str:
         """The value of the data key; jobs that do not fit are forgotten, oldest first."""
-        return f"{{{','.join(self._texts.values())}}}"
-
-    def forget(self, key: str) -> None:
-        """The job is gone."""
-        if self.jobs.pop(key, None) is not None:
-            self._bytes -= len(self._texts.pop(key).encode()) + 1
-            self.changed = True
+        while self.jobs.refresh() and self.jobs.size > MAX_DOCUMENT - 2:
+            del self.jobs[next(iter(self.jobs))]
+        self._written = self.jobs.changes
+        return f"{{{','.join(self.jobs.texts())}}}"
 
     def read(self, text: str, jobs: Container[str]) -> None:
         """What a previous leader, or Huawei's plugin, wrote. What cannot be read is left out.
@@ -101,10 +97,11 @@ class RescheduleRecords:
             return
         for key, value in record.items() if isinstance(record, dict) else ():
             if _is_job_record(value):
-                self._put(key, {**value, "RescheduleRecords": value["RescheduleRecords"][:MAX_RECORDS]})
-        self.changed = False
+                records = value["RescheduleRecords"][:MAX_RECORDS]
+                self.jobs.renew(key, {**value, "RescheduleRecords": records})
+        self._written = self.jobs.changes
         for key in [key for key in self.jobs if key not in jobs]:
-            self.forget(key)
+            del self.jobs[key]
 
 
 def _is_job_record(value: object) -> bool:
@@ -133,10 +130,10 @@ class RetryBudgets:
         return allowed if budget is None else allowed - budget.used
 
     def use(self, owner: str, job: str, allowed: int) -> None:
-        budget = self.owners.pop(owner, None) or RetryBudget(job, 0, allowed)
+        budget = self.owners.get(owner) or RetryBudget(job, 0, allowed)
         budget.used += 1
         budget.job, budget.allowed = job, allowed
-        self.owners[owner] = budget
+        self.owners.renew(owner, budget)
 
     def give_back(self, owner: str) -> None:
         """The restart that used one had another reason than the failed pods."""

@@ -95,10 +95,10 @@ class RejectedPods:
             yield _warn(pod, f"{what}; {counts}. If the job fails because of this, increase backoffLimit")
         elif not _is_of_our_controller(job, owner):
             place = _place(pod)
-            before, last = self.counts.pop(place) or _NONE
+            before, last = self.counts.get(place) or _NONE
             # The leader before this one may have counted it.
             times = before + (last != pod.uid)
-            self.counts[place] = Rejections(times, pod.uid)
+            self.counts.renew(place, Rejections(times, pod.uid))
             if times > MAX_REJECTIONS:
                 left = f"this happened {times} times, and it is left as failed"
                 yield _warn(pod, f"{what}; {left}. Check the events of the node, then delete the pod")

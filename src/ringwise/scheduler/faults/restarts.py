@@ -75,15 +75,13 @@ class Restarts:
 
     def add(self, owner: str, pods: Iterable[Pod], now: int) -> None:
         """The owner is restarted because these pods are faulty."""
-        history = self.owners.pop(owner, None)
+        history = self.owners.get(owner)
         if history is None or history.is_over(now):
             history = RestartHistory(now, now)
         elif history.last < now and any(map(history.is_new, pods)):
             history.last, history.again = now, history.again + 1
-        self.owners[owner] = history
-        # Those that were restarted longest ago come first.
-        while next(iter(self.owners.values())).is_over(now):
-            del self.owners[next(iter(self.owners))]
+        self.owners.renew(owner, history)
+        self.owners.drop_oldest(lambda one: one.is_over(now))
 
     def not_before(self, owner: str, pod: Pod, now: int) -> int | None:
         """When the pod may be restarted because of a fault; None: now."""
