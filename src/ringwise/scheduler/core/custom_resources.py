@@ -20,6 +20,9 @@ from ringwise.wellknown import ApiResource
 
 T = TypeVar("T")
 
+#: Why an object is not accepted: the reason, and the message.
+Problem = tuple[str, str]
+
 #: The minimum time between two writes of the conditions of an object, in nanoseconds.
 STATUS_INTERVAL = 10_000_000_000
 
@@ -52,8 +55,24 @@ class CustomResources(Component, ABC, Generic[T]):
     # -- for each kind ------------------------------------------------------------------------
 
     @abstractmethod
-    def decide(self, now: int) -> Sequence[SetConditions]:
-        """Put what is in force into the state, set `_next`, and return the conditions of all objects."""
+    def decide(self, now: int) -> Iterator[SetConditions]:
+        """Put what is in force into the state, set `_next`, and yield the conditions of all objects."""
+
+    def nodes_of(self, switch: str, superpod: int | None) -> tuple[list[str], Problem | None]:
+        """Return the nodes of a leaf switch or a SuperPoD, and the problem if it does not exist."""
+        if switch:
+            resolved = self._topology.switches(self._state)
+            switches = [] if resolved is None else [one.ip for one in resolved.topology.switches]
+            if resolved is None or switch not in switches:
+                return [], ("LeafSwitchNotFound", f'leaf switch "{switch}" not found')
+            return [server.node for server in resolved.nodes[switches.index(switch)]], None
+        size = self._configuration.settings.super_pod_size
+        members = self._topology.superpods(self._state, size).nodes_of.get(
+            -1 if superpod is None else superpod
+        )
+        if members is None:
+            return [], ("SuperPodNotFound", f'SuperPoD "{superpod}" not found')
+        return [self._state.names[node] for node in members if isinstance(node, int)], None
 
     def put(self, name: str, one: T, now: int) -> None:
         self._recorded.discard(name)
@@ -126,7 +145,7 @@ class CustomResources(Component, ABC, Generic[T]):
         return commands
 
 
-def accepted(problem: tuple[str, str] | None, message: str = "") -> Condition:
+def accepted(problem: Problem | None, message: str = "") -> Condition:
     """Return the condition Accepted; `problem` is the reason, and the message, why it is not."""
     if problem is None:
         return Condition("Accepted", True, "Accepted", message)

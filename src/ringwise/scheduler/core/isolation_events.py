@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from ringwise.durations import earliest
 from ringwise.messages import events as ev
@@ -10,7 +10,7 @@ from ringwise.messages.commands import SetConditions
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Context, on
-from ringwise.scheduler.core.custom_resources import CustomResources, accepted, window
+from ringwise.scheduler.core.custom_resources import CustomResources, Problem, accepted, window
 from ringwise.state.allocation_modes import NO_CHIPS
 from ringwise.state.model import Isolation
 from ringwise.topology.chips import chip_prefix
@@ -48,7 +48,7 @@ class IsolationEvents(CustomResources[Isolation]):
     def _cluster_changed(self, event: ie.ClusterChanged, now: int) -> None:
         self._stale |= any("/" in one for one in self._targets)
 
-    def decide(self, now: int) -> Sequence[SetConditions]:
+    def decide(self, now: int) -> Iterator[SetConditions]:
         if self._changed:
             self._changed = False
             self._topology.nodes_changed()
@@ -57,7 +57,6 @@ class IsolationEvents(CustomResources[Isolation]):
             self._stale = False
         self._targets = frozenset(one.target for one in self._objects.values())
         self._state.isolation_problems.clear()
-        result: list[SetConditions] = []
         for one in self._objects.values():
             problem = self._problem(one)
             if problem is not None:
@@ -67,31 +66,22 @@ class IsolationEvents(CustomResources[Isolation]):
             ignored = f"unknown fields ignored: {', '.join(one.ignored)}" if one.ignored else ""
             active = window(one.start, None, now, is_accepted=problem is None)
             conditions = accepted(problem, ignored), active
-            result.append(SetConditions(self.resource.kind, one.name, one.generation, conditions))
-        return result
+            yield SetConditions(self.resource.kind, one.name, one.generation, conditions)
 
-    def _problem(self, one: Isolation) -> tuple[str, str] | None:
-        """Return which target does not exist: the reason, and the message."""
-        if one.switch:
-            resolved = self._topology.switches(self._state)
-            switches = () if resolved is None else resolved.topology.switches
-            if all(switch.ip != one.switch for switch in switches):
-                return "LeafSwitchNotFound", f'leaf switch "{one.switch}" not found'
-        elif one.superpod is not None:
-            size = self._configuration.settings.super_pod_size
-            if one.superpod not in self._topology.superpods(self._state, size).nodes_of:
-                return "SuperPodNotFound", f'SuperPoD "{one.superpod}" not found'
-        else:
-            number = self._state.node_id.get(one.node)
-            node = None if number is None else self._state.nodes[number]
-            if number is None or node is None:
-                return "NodeNotFound", f'node "{one.node}" not found'
-            # Of vNPUs, the chips that they are parts of.
-            resource = self._state.modes.get(number, NO_CHIPS).resource
-            offered = (resource,) if resource else node.chips_capacity
-            prefixes = tuple(chip_prefix(name.partition("-")[0]) for name in offered)
-            numbers = None if node.devices is None else {f"{device.chip}" for device in node.devices}
-            for chip in one.chips:
-                if not chip.startswith(prefixes) or (numbers and chip.rpartition("-")[2] not in numbers):
-                    return "ChipNotFound", f"{one.node} has no chip {chip}"
+    def _problem(self, one: Isolation) -> Problem | None:
+        """Return which target does not exist."""
+        if one.switch or one.superpod is not None:
+            return self.nodes_of(one.switch, one.superpod)[1]
+        number = self._state.node_id.get(one.node)
+        node = None if number is None else self._state.nodes[number]
+        if number is None or node is None:
+            return "NodeNotFound", f'node "{one.node}" not found'
+        # Of vNPUs, the chips that they are parts of.
+        resource = self._state.modes.get(number, NO_CHIPS).resource
+        offered = (resource,) if resource else node.chips_capacity
+        prefixes = tuple(chip_prefix(name.partition("-")[0]) for name in offered)
+        numbers = None if node.devices is None else {f"{device.chip}" for device in node.devices}
+        for chip in one.chips:
+            if not chip.startswith(prefixes) or (numbers and chip.rpartition("-")[2] not in numbers):
+                return "ChipNotFound", f"{one.node} has no chip {chip}"
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ringwise.durations import SECOND, earliest
@@ -129,8 +129,7 @@ class MovePlans(CustomResources[MovePlan]):
             self._stale = self._stale or bool(self._objects)
         super().settle(now)
 
-    def decide(self, now: int) -> Sequence[SetConditions]:
-        result: list[SetConditions] = []
+    def decide(self, now: int) -> Iterator[SetConditions]:
         self._ready.clear()
         self._over.clear()
         self._states.clear()
@@ -155,11 +154,9 @@ class MovePlans(CustomResources[MovePlan]):
                 self._ready.append(one)
             if state.state in (WAITING, WAITS_FOR_APPROVAL):
                 self._next = earliest(self._next, now + CHECK_INTERVAL)
-            if state.state == one.state and state.state in FINISHED:
-                # It was said, perhaps by an earlier leader.
-                continue
-            result.append(SetConditions(self.resource.kind, one.id, one.generation, _conditions(state)))
-        return result
+            if state.state != one.state or state.state not in FINISHED:
+                # Otherwise it was said, perhaps by an earlier leader.
+                yield SetConditions(self.resource.kind, one.id, one.generation, _conditions(state))
 
     def _state_of(self, one: MovePlan, before: int, now: int) -> PlanState:
         ended, live = self._moves.ended.get(one.id), self._moves.plans.get(one.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 from operator import and_
@@ -14,7 +14,7 @@ from ringwise.messages.commands import SetConditions
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Context, on
-from ringwise.scheduler.core.custom_resources import CustomResources, accepted, window
+from ringwise.scheduler.core.custom_resources import CustomResources, Problem, accepted, window
 from ringwise.state.model import NodeReservation, NodeReservations
 from ringwise.state.node_labels import members_of
 from ringwise.state.node_windows import NodeReservationTable
@@ -70,23 +70,23 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
             self._stale = grouped or version != self._labels
             self._labels = version
 
-    def decide(self, now: int) -> Sequence[SetConditions]:
+    def decide(self, now: int) -> Iterator[SetConditions]:
         table, problems = NodeReservationTable(), dict[str, str]()
-        result: list[SetConditions] = []
         for one in sorted(self._objects.values(), key=self._precedence):
-            nodes = self._nodes(one)
-            problem = self._problem(one, nodes, table, now)
+            nodes, missing = self._nodes(one)
+            resolved = replace(one, nodes=nodes)
+            problem = self._problem(resolved, missing, table, now)
             if problem is None:
                 self._accepted.add(one.name)
             else:
                 self._accepted.discard(one.name)
                 problems[one.name] = problem[1]
             if problem is None and one.end > now:
-                table.add(replace(one, nodes=nodes or ()))
+                table.add(resolved)
                 self._next = earliest(self._next, one.start if one.start > now else one.end)
             active = window(one.start, one.end, now, is_accepted=problem is None)
-            conditions = accepted(problem, counted(nodes or (), "node")), active
-            result.append(SetConditions(self.resource.kind, one.name, one.generation, conditions))
+            conditions = accepted(problem, counted(nodes, "node")), active
+            yield SetConditions(self.resource.kind, one.name, one.generation, conditions)
         wanted = NodeReservations(tuple(table.entries), problems)
         if wanted != self._state.node_reservations:
             changed = wanted.entries != self._state.node_reservations.entries
@@ -96,57 +96,40 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
                 self._notify(ie.ClusterChanged(), now)
                 self._triggers.add(Trigger.HEALTH_CHANGED)
                 self._stale = False
-        return result
 
     def _precedence(self, one: NodeReservation) -> tuple[object, ...]:
         return (one.name not in self._accepted, one.created, natural_key(one.name))
 
     def _problem(
-        self, one: NodeReservation, nodes: tuple[str, ...] | None, table: NodeReservationTable, now: int
-    ) -> tuple[str, str] | None:
-        """Return why it is not accepted: the reason, and the message."""
+        self, one: NodeReservation, missing: Problem | None, table: NodeReservationTable, now: int
+    ) -> Problem | None:
+        """Return why it is not accepted; `missing`: what it names does not exist."""
         if one.end <= one.created:
             return "EndInPast", "its end is before its creation"
         if one.end <= now:
             return None
-        if one.name not in self._accepted:
-            if nodes is None:
-                if one.switch:
-                    return "LeafSwitchNotFound", f'leaf switch "{one.switch}" not found'
-                return "SuperPodNotFound", f'SuperPoD "{one.superpod}" not found'
-            missing = [name for name in one.nodes if name not in self._state.node_id]
-            if missing:
-                more = f" and {counted(len(missing) - 1, 'more node')}" if len(missing) > 1 else ""
-                return "NodeNotFound", f"node {missing[0]}{more} not found"
-        resolved = replace(one, nodes=nodes or ())
-        if overlap := table.overlap(resolved):
+        if missing is not None and one.name not in self._accepted:
+            return missing
+        if overlap := table.overlap(one):
             return "Overlaps", overlap
-        if len(table.entries) >= MAX_RESERVATIONS or table.size + len(resolved.nodes) > MAX_NODES:
-            return (
-                "TooManyReservations",
-                f"more than {MAX_RESERVATIONS} reservations, or more than {MAX_NODES} nodes in them",
-            )
+        if len(table.entries) >= MAX_RESERVATIONS or table.size + len(one.nodes) > MAX_NODES:
+            message = f"more than {MAX_RESERVATIONS} reservations, or more than {MAX_NODES} nodes in them"
+            return "TooManyReservations", message
         return None
 
-    def _nodes(self, one: NodeReservation) -> tuple[str, ...] | None:
-        """Return the nodes that it selects now; None if there is no such leaf switch or SuperPoD."""
+    def _nodes(self, one: NodeReservation) -> tuple[tuple[str, ...], Problem | None]:
+        """Return the nodes that it selects now, and what of it does not exist."""
         names, labels = self._state.names, self._state.labels
-        nodes: list[str] = []
-        if one.switch:
-            resolved = self._topology.switches(self._state)
-            switches = [] if resolved is None else [switch.ip for switch in resolved.topology.switches]
-            if resolved is None or one.switch not in switches:
-                return None
-            nodes = [node.node for node in resolved.nodes[switches.index(one.switch)]]
-        elif one.superpod is not None:
-            size = self._configuration.settings.super_pod_size
-            members = self._topology.superpods(self._state, size).nodes_of.get(one.superpod)
-            if members is None:
-                return None
-            nodes = [names[node] for node in members if isinstance(node, int)]
+        missing = None
+        if one.switch or one.superpod is not None:
+            nodes, missing = self.nodes_of(one.switch, one.superpod)
         elif one.selector:
             sets = (labels.with_any(key, (value,)) for key, value in one.selector)
             nodes = [names[number] for number in members_of(reduce(and_, sets, labels.existing))]
         else:
-            return one.nodes
-        return tuple(sorted(nodes, key=natural_key))
+            unknown = [name for name in one.nodes if name not in self._state.node_id]
+            if unknown:
+                more = f" and {counted(len(unknown) - 1, 'more node')}" if len(unknown) > 1 else ""
+                missing = "NodeNotFound", f"node {unknown[0]}{more} not found"
+            return one.nodes, missing
+        return tuple(sorted(nodes, key=natural_key)), missing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ringwise.durations import earliest
 from ringwise.framework.holdings import Scope
@@ -12,7 +12,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, Condition, SetConditions, SetNamespaceLimits
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on
-from ringwise.scheduler.core.custom_resources import STATUS_INTERVAL, CustomResources, accepted
+from ringwise.scheduler.core.custom_resources import STATUS_INTERVAL, CustomResources, Problem, accepted
 from ringwise.state.limits import SHOWN_FIELDS, UsageLimit
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import USAGE_LIMITS
@@ -41,9 +41,9 @@ class UsageLimitEvents(CustomResources[UsageLimit]):
         if self._objects:
             self._next = earliest(self._next, max(now, self._decided + STATUS_INTERVAL))
 
-    def decide(self, now: int) -> Sequence[SetConditions]:
+    def decide(self, now: int) -> Iterator[SetConditions]:
         self._decided = now
-        limits, problems = list[UsageLimit](), dict[str, tuple[str, str]]()
+        limits, problems = list[UsageLimit](), dict[str, Problem]()
         for one in sorted(self._objects.values(), key=lambda one: (one.created, natural_key(one.name))):
             problem = self._problem(one, len(limits))
             if problem is None:
@@ -56,14 +56,12 @@ class UsageLimitEvents(CustomResources[UsageLimit]):
             self._state.changes.some_queue()
             self._notify(ie.LimitsChanged(), now)
         exceeded = self._exceeded()
-        result: list[SetConditions] = []
         for one in self._objects.values():
             problem, text = problems.get(one.name), exceeded.get(one.name, "")
             conditions = accepted(problem), _exceeded_condition(text, is_accepted=problem is None)
-            result.append(SetConditions(self.resource.kind, one.name, one.generation, conditions))
-        return result
+            yield SetConditions(self.resource.kind, one.name, one.generation, conditions)
 
-    def _problem(self, one: UsageLimit, before: int) -> tuple[str, str] | None:
+    def _problem(self, one: UsageLimit, before: int) -> Problem | None:
         """Return why it is not accepted: the reason, and the message."""
         if one.user and self._configuration.settings.user_annotation != "guarded":
             return (
