@@ -158,7 +158,7 @@ class Component(ContextUser):
     def review(self, now: int) -> None:
         """Change what time alone changes, before the cycles."""
 
-    def act(self, now: int) -> Sequence[Command]:
+    def act(self, now: int) -> Iterable[Command]:
         """Return commands that come before the cycles."""
         return ()
 
@@ -173,23 +173,23 @@ class Component(ContextUser):
     def end_cycle(self, session: Session) -> None:
         """Use the session of a cycle, after its actions."""
 
-    def after_cycle(self, now: int) -> Sequence[Command]:
+    def after_cycle(self, now: int) -> Iterable[Command]:
         """Return commands that follow from a cycle."""
         return ()
 
-    def report(self, now: int) -> Sequence[Command]:
+    def report(self, now: int) -> Iterable[Command]:
         """Return commands that come after the cycles; jobs may still be activated for the next turn."""
         return ()
 
-    def publish(self, now: int) -> Sequence[Command]:
+    def publish(self, now: int) -> Iterable[Command]:
         """Return commands that come after the cycles and all reports."""
         return ()
 
-    def account(self, commands: Sequence[Command], now: int) -> Sequence[Command]:
+    def account(self, commands: Sequence[Command], now: int) -> Iterable[Command]:
         """Return commands that follow from those of the turn."""
         return ()
 
-    def record(self, now: int) -> Sequence[Command]:
+    def record(self, now: int) -> Iterable[Command]:
         """Return commands that must be executed before all others of the turn."""
         return ()
 
@@ -227,12 +227,12 @@ class Components:
         return commands
 
     def contained(
-        self, step: str, run: Callable[..., Sequence[Command] | None], *arguments: object, work: str = ""
+        self, step: str, run: Callable[..., Iterable[Command] | None], *arguments: object, work: str = ""
     ) -> Sequence[Command]:
         """Run a step of the turn. A failure that no job accounts for costs this turn that step only."""
         containment = self._book.containment
         try:
-            commands = run(*arguments) or ()
+            commands = list(run(*arguments) or ())
         except Exception as error:
             if self._state.undo_open():
                 self._book.recount()

@@ -8,7 +8,7 @@ the kind, because such a kind is not an empty list.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from ringwise.durations import earliest, time_text
@@ -128,11 +128,10 @@ class CustomResources(Component, ABC, Generic[T]):
             self._conditions = {one.name: one for one in self.decide(now)}
             self._next_write = now
 
-    def publish(self, now: int) -> Sequence[Command]:
+    def publish(self, now: int) -> Iterator[Command]:
         if self._next_write is None or self._next_write > now:
-            return ()
+            return
         self._next_write = None
-        commands: list[Command] = []
         for name, wanted in self._conditions.items():
             last, at = self._written.get(name, (None, now - STATUS_INTERVAL))
             if wanted == last:
@@ -141,8 +140,7 @@ class CustomResources(Component, ABC, Generic[T]):
                 self._next_write = earliest(self._next_write, at + STATUS_INTERVAL)
                 continue
             self._written[name] = wanted, now
-            commands.append(wanted)
-        return commands
+            yield wanted
 
 
 def accepted(problem: Problem | None, message: str = "") -> Condition:

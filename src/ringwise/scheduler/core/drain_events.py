@@ -6,6 +6,8 @@ deleted on a node that is isolated or cordoned for it, and names the cause.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.framework.job import Job
 from ringwise.grammar import listed
 from ringwise.messages.commands import RecordJobEvent
@@ -36,17 +38,15 @@ class DrainEvents(Component):
             self._leaving.setdefault((job.key, cause), (job, []))[1].append(pod)
             self._notify(ie.PodDrained(job, pod), now)
 
-    def act(self, now: int) -> list[RecordJobEvent]:
-        events = []
+    def act(self, now: int) -> Iterator[RecordJobEvent]:
         for (key, cause), (job, pods) in self._leaving.items():
             pods.sort(key=lambda pod: natural_key(pod.name))
             message = f"{listed([pod.name for pod in pods], _NAMED)} must be evicted: {cause}"
             if job.group is not None:
-                events.append(RecordJobEvent(key, EventReason.DRAINED, message))
+                yield RecordJobEvent(key, EventReason.DRAINED, message)
             else:
-                events.append(RecordJobEvent(pods[0].key, EventReason.DRAINED, message, pod=pods[0].uid))
+                yield RecordJobEvent(pods[0].key, EventReason.DRAINED, message, pod=pods[0].uid)
         self._leaving.clear()
-        return events
 
     def _cause(self, pod: Pod) -> str:
         number = self._state.node_id.get(pod.node or "")

@@ -142,14 +142,13 @@ class AllocatedDomains(Component):
             self._written.setdefault(job.key, None)
             self._changed[job.key] = None
 
-    def publish(self, now: int) -> Sequence[AnnotateGroup]:
+    def publish(self, now: int) -> Iterator[AnnotateGroup]:
         if not self._written or self._configuration.current.plugin(PLUGIN) is None:
-            return ()
+            return
         forest = self._state.hyper_forest()
         if forest is not self._forest:
             self._forest = forest
             self._changed.update(dict.fromkeys(self._written))
-        commands = []
         changed, self._changed = self._changed, {}
         for job in self._book.existing(changed):
             if job.group is None or not any(map(_may_run, job.pods.values())):
@@ -159,8 +158,7 @@ class AllocatedDomains(Component):
                 written = job.group.annotations.get(JOB_ALLOCATED_HYPER_NODE, "")
             self._written[job.key] = name
             if name != written:
-                commands.append(AnnotateGroup(job.key, {JOB_ALLOCATED_HYPER_NODE: name or None}))
-        return commands
+                yield AnnotateGroup(job.key, {JOB_ALLOCATED_HYPER_NODE: name or None})
 
     def _holding(self, job: Job, forest: Forest) -> str:
         """The lowest HyperNode that holds all its pods; empty where there is none."""

@@ -105,14 +105,11 @@ class DuplicateAddresses(Component):
         #: Addresses with the nodes that were named in the last event.
         self._recorded: dict[str, tuple[str, ...]] = {}
 
-    def publish(self, now: int) -> Sequence[Command]:
-        current = (self._state.addresses.version, self._topology.switch_topology)
-        if current[0] == self._checked[0] and current[1] is self._checked[1]:
-            return ()
+    def publish(self, now: int) -> Iterator[Command]:
+        version, topology = current = self._state.addresses.version, self._topology.switch_topology
+        if version == self._checked[0] and topology is self._checked[1]:
+            return
         self._checked = current
-        return list(self._changes(current[1]))
-
-    def _changes(self, topology: SwitchTopology | None) -> Iterator[Command]:
         switches = topology.switches if topology is not None else ()
         switch_at = {server.server_ip: switch.ip for switch in switches for server in switch.servers}
         duplicates = self._state.addresses.duplicates

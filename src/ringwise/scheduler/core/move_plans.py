@@ -198,12 +198,14 @@ class MovePlans(CustomResources[MovePlan]):
             self._moves.begin(one, now)
         return ()
 
-    def publish(self, now: int) -> Sequence[Command]:
+    def publish(self, now: int) -> Iterator[Command]:
         # Plans began and ended in this turn.
         self.settle(now)
-        over = [one for uid, one in self._over.items() if uid not in self._deleted]
+        yield from super().publish(now)
+        for uid, one in self._over.items():
+            if uid not in self._deleted:
+                yield DeleteFinished(self.resource.kind, one.id, uid)
         self._deleted = set(self._over)
-        return [*super().publish(now), *(DeleteFinished(self.resource.kind, one.id, one.uid) for one in over)]
 
 
 def _wanted(one: MovePlan) -> MovePlan:

@@ -11,7 +11,7 @@ The pods are recorded where tenants cannot write (F1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ringwise.durations import SECOND, duration_text, time_text
 from ringwise.framework.evictions.eviction import awaited_pods
@@ -74,8 +74,7 @@ class Overruns(Component):
     def _evicts(self) -> bool:
         return not PREEMPT.isdisjoint(self._configuration.current.actions)
 
-    def act(self, now: int) -> Sequence[Command]:
-        commands: list[Command] = []
+    def act(self, now: int) -> Iterator[Command]:
         warned: set[str] = set()
         evicted: set[str] = set()
         for uid in self._due.take(now):
@@ -87,19 +86,16 @@ class Overruns(Component):
                 self._due.put(uid, now + self._grace)
                 if job.key not in warned:
                     warned.add(job.key)
-                    commands.append(self._warning(job, borrowed, now))
+                    yield self._warning(job, borrowed, now)
                 continue
             self._due.put(uid, now + _AGAIN)
             if self._evicts and job.key not in evicted and (holder := self._holder(job, now)) is not None:
                 evicted.add(job.key)
                 why = "it exceeded its expected duration on chips that are reserved for another job"
-                commands += [
-                    self._assumed.evict(job, one, why, EvictionCause.PREEMPT, holder)
-                    for one, pod in list(job.pods.items())
-                    if self._state.pods[one].node >= 0 and pod.live and not pod.deleting
-                    if self._book.is_ours(pod)
-                ]
-        return commands
+                for one, pod in list(job.pods.items()):
+                    is_placed = self._state.pods[one].node >= 0 and pod.live and not pod.deleting
+                    if is_placed and self._book.is_ours(pod):
+                        yield self._assumed.evict(job, one, why, EvictionCause.PREEMPT, holder)
 
     def _warning(self, job: Job, borrowed: Borrowed, now: int) -> Command:
         message = (

@@ -72,9 +72,8 @@ class RunTimeLimits(Component):
         #: When something is due for a job.
         self._due = context.job_tables.add(context.deadlines.table())
         self._commands: list[Command] = []
-        #: Jobs to look at; or all of them.
+        #: Jobs to look at.
         self._touched: dict[str, None] = {}
-        self._all_touched = False
         self._table.end_of, self._table.longest, self._table.ended_by = (
             self.end_of,
             self.longest,
@@ -88,9 +87,6 @@ class RunTimeLimits(Component):
             self._touched[job.key] = None
 
     def review(self, now: int) -> None:
-        if self._all_touched:
-            self._all_touched = False
-            self._touched.update(dict.fromkeys(self._book.jobs))
         touched, self._touched = self._touched, {}
         for job in self._book.existing(touched):
             self._see(job, now)
@@ -99,7 +95,7 @@ class RunTimeLimits(Component):
 
     @on(ie.LimitsChanged, ConfigurationSeen)
     def _see_all(self, event: object, now: int) -> None:
-        self._all_touched = True
+        self._touched.update(dict.fromkeys(self._book.jobs))
 
     def _see(self, job: Job, now: int) -> None:
         run = self._runs.get(job.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from ringwise.durations import earliest
 from ringwise.framework.holdings import Scope
@@ -128,17 +128,15 @@ class NamespaceLimits(Component):
     def deadline(self) -> int | None:
         return self._next
 
-    def publish(self, now: int) -> Sequence[Command]:
+    def publish(self, now: int) -> Iterator[Command]:
         if self._next is None or self._next > now:
-            return ()
+            return
         self._next, self._last = None, now
-        commands: list[Command] = []
         for namespace, limits in self._limits().items():
             text = _text(limits.values())
             if text != self._written[namespace]:
                 self._written[namespace] = text
-                commands.append(SetNamespaceLimits(namespace, text))
-        return commands
+                yield SetNamespaceLimits(namespace, text)
 
     def _limits(self) -> Mapping[str, Mapping[str, UsageLimit]]:
         """By namespace: those of it, and those of queues and users that have jobs in it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import count
 
 from ringwise.durations import SECOND, ExponentialBackoff
 from ringwise.framework.gangs.gang_count import GangCount, is_placed
@@ -420,14 +421,13 @@ class VolumeWaits(Component):
 
     # -- how it ends --------------------------------------------------------------------------------
 
-    def act(self, now: int) -> list[Command]:
+    def act(self, now: int) -> Iterator[Bind]:
         """The bindings of those whose claims are all bound."""
-        commands: list[Command] = []
+        sent = count()
         for job in self._book.existing(self._ready):
-            commands += self._send(job, now, len(commands))
-        return commands
+            yield from self._send(job, now, sent)
 
-    def _send(self, job: Job, now: int, sent: int) -> Iterator[Bind]:
+    def _send(self, job: Job, now: int, sent: Iterator[int]) -> Iterator[Bind]:
         batches = self._batches[job.key]
         ready = [batch for batch in batches if not batch.waiting]
         if not ready or not self._is_gang(job, ready):
@@ -436,10 +436,10 @@ class VolumeWaits(Component):
         for batch in ready:
             for bind in batch.binds.values():
                 self._state.pods[bind.uid].reserved = False
+                time = str(now + next(sent))
                 if PREDICATE_TIME in bind.annotations:
                     # By it the device plugin orders the pods of a node: others may have been bound meanwhile.
-                    bind = replace(bind, annotations={**bind.annotations, PREDICATE_TIME: str(now + sent)})
-                sent += 1
+                    bind = replace(bind, annotations={**bind.annotations, PREDICATE_TIME: time})
                 self._notify(ie.PodBound(job, bind.node, bind.chips), now)
                 yield bind
         self._failures.pop(job.key, None)

@@ -138,13 +138,11 @@ class FaultDetector:
             for fault, seen in faults.items():
                 if since is not None and fault in since:
                     since[fault] = min(seen, since[fault])
-            if since is None and not self._is_reported(node):
+            reports = (self._state.report_of(node, resource) for resource in self._state.fleets)
+            if since is None and not any(report is not None for report in reports):
                 self._first_seen[node] = {fault: min(seen, now) for fault, seen in faults.items()}
             if node in self._first_seen:
                 self._tolerated[node] = self._first_seen[node]
-
-    def _is_reported(self, node: str) -> bool:
-        return any(self._state.report_of(node, resource) is not None for resource in self._state.fleets)
 
     def pod_seen(self, pod: Pod, now: int) -> None:
         """A pod that failed may have failed because of hardware that is reported later."""

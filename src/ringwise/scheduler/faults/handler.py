@@ -368,7 +368,9 @@ class FaultHandler(Component):
 
     def _policy(self, job: Job, now: int) -> FaultPolicy:
         policy = read_fault_policy(job.labels, job.annotations, clusterd=self.clusterd.runs(now))
-        if policy.retries and self._policies_come_first(job):
+        vcjob = self._book.vcjob_of(job) if policy.retries else None
+        if vcjob is not None and policies_come_first(vcjob, job.pods.values()):
+            # F5: a policy of its vcjob decides about its failed pods.
             policy = replace(policy, retries=0)
         # The other replicas of a service go on serving.
         return replace(policy, only_pods=True) if job.has_independent_pods else policy
@@ -399,11 +401,6 @@ class FaultHandler(Component):
         if handled.state is State.WAITING:
             commands += self._end_if_complete(handled, job, policy, now)
         return commands
-
-    def _policies_come_first(self, job: Job) -> bool:
-        """F5: a policy of its vcjob decides about its failed pods."""
-        vcjob = self._book.vcjob_of(job)
-        return vcjob is not None and policies_come_first(vcjob, job.pods.values())
 
     def _end(self, handled: FaultJob) -> None:
         self.jobs.pop(handled.key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.durations import SECOND
 from ringwise.framework.gangs.gang_count import is_placed
 from ringwise.framework.job import Job
@@ -79,18 +81,17 @@ class PartialGangs(Component):
         times = [self._due(jobs[key], partial) for key, partial in self._partial.items() if key in jobs]
         return min(times, default=None)
 
-    def publish(self, now: int) -> list[Evict]:
+    def publish(self, now: int) -> Iterator[Evict]:
         """Evict the bound pods of gangs whose time is over."""
-        commands: list[Evict] = []
         for key, partial in list(self._partial.items()):
             job = self._book.jobs.get(key)
             if job is None or not self._confirmed(job) or self.was_complete(job):
                 del self._partial[key]
             elif self._due(job, partial) <= now:
                 del self._partial[key]
-                ours = [uid for uid in self._bound(job) if self._book.is_ours(job.pods[uid])]
-                commands += [self._assumed.evict(job, uid, WHY, EvictionCause.OTHER) for uid in ours]
-        return commands
+                for uid in self._bound(job):
+                    if self._book.is_ours(job.pods[uid]):
+                        yield self._assumed.evict(job, uid, WHY, EvictionCause.OTHER)
 
     def _due(self, job: Job, partial: PartialGang) -> int:
         limit = self._configuration.settings.gang_recovery_limit

@@ -533,7 +533,8 @@ class PreviousPlacements(Component):
                 and len(placed) >= max(1, min(len(entry.nodes), job.announced_pods))
                 and not self._book.has_pending(job)
             )
-            if back and not self._is_assumed(job):
+            # A binding that is not confirmed yet may fail.
+            if back and not any(self._state.pods[uid].assumed for uid in job.pods):
                 self._preferred.forget(owner)
                 self._end(owner)
             elif not entry.suspended:
@@ -543,11 +544,6 @@ class PreviousPlacements(Component):
     def _loses_pods(self, job: Job) -> bool:
         """Whether it is suspended now: a pod that is still there is not back, its deletion comes."""
         return any(map(self._is_given_back, job.pods.values()))
-
-    def _is_assumed(self, job: Job) -> bool:
-        """Whether a binding of it is not confirmed yet."""
-        placements = self._state.pods
-        return any(placements[uid].assumed for uid in job.pods)
 
     # -- a restart of the scheduler (F1) --------------------------------------------------------
 
