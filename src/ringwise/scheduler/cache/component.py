@@ -124,6 +124,8 @@ class ContextUser:
 class Component(ContextUser):
     #: By what a failure of its part of a turn is reported.
     name = ""
+    #: Components that it consists of. They hear and contribute before it.
+    parts: Sequence[Component] = ()
 
     def handlers(self) -> Iterator[tuple[type, Handler]]:
         """Yield the types of events that it handles, and what is called with them."""
@@ -206,12 +208,12 @@ class Components:
         self._overriding: dict[str, list[Component]] = {}
 
     def hold(self, components: Sequence[Component]) -> None:
-        self._all = components
-        for component in components:
+        self._all = [part for component in components for part in (*component.parts, component)]
+        for component in self._all:
             for heard, handler in component.handlers():
                 self._handlers.setdefault(heard, []).append(handler)
         for hook, default in vars(Component).items():
-            own = [part for part in components if getattr(type(part), hook) is not default]
+            own = [part for part in self._all if getattr(type(part), hook) is not default]
             self._overriding[hook] = own
 
     def overriding(self, hook: Callable[..., object]) -> Sequence[Component]:

@@ -10,13 +10,17 @@ import enum
 from collections.abc import Callable, Iterable
 
 from ringwise.durations import earliest
+from ringwise.messages import events as ev
 from ringwise.records import dataclass
-from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables, RestoredRecord
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, on
+from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import is_made_again
 from ringwise.state.fleet import Fleet
 from ringwise.state.model import Pod, ReportedFault
+from ringwise.state.nested import discard
 from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus, unhealthy_because
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.wellknown import BACKUP_NEW_POD, FAULT_TYPE, NEED_VOLCANO_OPERATION
@@ -79,14 +83,16 @@ class ToleratedFault:
     end: int
 
 
-class FaultDetector:
-    def __init__(self, state: ClusterState, record: RecordTables) -> None:
-        self._state = state
+class FaultDetector(Component):
+    name = "fault detection"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: When a fault code of a chip was first seen: node -> (chip, code) -> nanoseconds.
         self._first_seen: dict[str, dict[tuple[int, str], int]] = {}
         #: Of those, nodes with faults that a job tolerates: their times survive a restart (F1).
         self._tolerated: RecordTable[dict[tuple[int, str], int]]
-        self._tolerated = record.add(
+        self._tolerated = context.record.add(
             RecordTable("tolerated-faults", dict[tuple[int, str], int], subject=lambda node, faults: "")
         )
         #: Nodes that pods name and that were never seen, with the time of the first look.
@@ -100,22 +106,26 @@ class FaultDetector:
 
     # -- facts -------------------------------------------------------------------------------------
 
-    def node_seen(self, name: str) -> None:
-        self._gone.discard(name)
-        self._unknown.pop(name, None)
+    @on(ev.NodeSeen)
+    def _node_seen(self, event: ev.NodeSeen, now: int) -> None:
+        self._gone.discard(event.node.name)
+        self._unknown.pop(event.node.name, None)
 
-    def node_gone(self, name: str) -> None:
-        number = self._state.node_id.get(name)
-        if number is not None and (self._state.pods_on[number] or name in self._failed):
-            self._gone.add(name)
-        self._forget_faults(name)
+    @on(ev.NodeGone)
+    def _node_gone(self, event: ev.NodeGone, now: int) -> None:
+        number = self._state.node_id.get(event.name)
+        if number is not None and (self._state.pods_on[number] or event.name in self._failed):
+            self._gone.add(event.name)
+        self._forget_faults(event.name)
 
     def _forget_faults(self, node: str) -> None:
         self._first_seen.pop(node, None)
         self._tolerated.pop(node)
 
-    def report_seen(self, node: str, now: int) -> None:
+    @on(ev.ReportSeen, ev.ReportGone)
+    def _report_changed(self, event: ev.ReportSeen | ev.ReportGone, now: int) -> None:
         """Fault codes of the node begin or end; their windows count from now (masks)."""
+        _, node = event.about
         faults = [fault for resource in self._state.fleets for fault in self._faults(node, resource)]
         if not faults:
             self._forget_faults(node)
@@ -144,8 +154,12 @@ class FaultDetector:
             if node in self._first_seen:
                 self._tolerated[node] = self._first_seen[node]
 
-    def pod_seen(self, pod: Pod, now: int) -> None:
+    @on(ie.PodChanged)
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         """A pod that failed may have failed because of hardware that is reported later."""
+        pod = event.pod
+        if event.job is None or event.only_confirmed:
+            return
         if pod.phase == "Failed" and pod.node is not None and pod.cls.uses_chips:
             on_node = self._failed.setdefault(pod.node, {})
             on_node.setdefault(pod.uid, min(pod.ended, now) if pod.ended else now)
@@ -154,11 +168,13 @@ class FaultDetector:
         """Failed pods that had chips of the node."""
         return self._failed.get(node, ())
 
-    def pod_gone(self, node: str, uid: str) -> None:
+    @on(ie.PodRemoved)
+    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
         """Forget the pod, and a lost node with its last pod."""
-        failed = self._failed.get(node)
-        if failed is not None and failed.pop(uid, None) is not None and not failed:
-            del self._failed[node]
+        node = event.node
+        if node is None:
+            return
+        discard(self._failed, node, event.uid)
         number = self._state.node_id.get(node)
         if (number is None or not self._state.pods_on[number]) and node not in self._failed:
             self._gone.discard(node)

@@ -201,6 +201,12 @@ class FaultJob:
                 added = True
         return added
 
+    def plan_marks(self) -> None:
+        """The faulty pods, which another component deletes."""
+        for uid, pod in self.faulty.items():
+            if uid not in self.deletions:
+                self.deletions[uid] = Deletion(pod.name, pod.position)
+
     @property
     def affected(self) -> Iterator[Position]:
         """The positions that made the job incomplete."""

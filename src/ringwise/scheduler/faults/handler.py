@@ -20,7 +20,7 @@ from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.record_tables import RestoredRecord
-from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
+from ringwise.scheduler.faults import job_events, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
 from ringwise.scheduler.faults.detection import HARDWARE, FaultDetector, FaultType
@@ -39,7 +39,7 @@ from ringwise.scheduler.faults.job_events import UnknownModes
 from ringwise.scheduler.faults.lost_pods import owner_id
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
-from ringwise.scheduler.faults.rejected_pods import RejectedPods
+from ringwise.scheduler.faults.rejected_pods import DELETE_AGAIN_AFTER, RejectedPods, Removals, mark
 from ringwise.scheduler.faults.restarts import Restarts
 from ringwise.scheduler.faults.states import ENDED, State, StateEvent, UndefinedTransition
 from ringwise.state.failures import policies_come_first
@@ -53,22 +53,26 @@ from ringwise.wellknown import LOGICAL_RACK
 ABSENT_AFTER = 60
 
 
-class ClusterDPresence:
+class ClusterDPresence(Component):
     """Whether Huawei's ClusterD runs: two policies of jobs leave their faults to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: Nodes of which it reports the chips.
         self._nodes: set[str] = set()
         #: When the last of them went, in nanoseconds.
         self._gone: int | None = None
 
-    def seen(self, node: str) -> None:
-        self._nodes.add(node)
-        self._gone = None
+    @on(ev.ReportSeen)
+    def _report_seen(self, event: ev.ReportSeen, now: int) -> None:
+        if event.report.aggregated:
+            self._nodes.add(event.report.node)
+            self._gone = None
 
-    def gone(self, node: str, now: int) -> None:
-        if node in self._nodes:
-            self._nodes.discard(node)
+    @on(ev.ReportGone)
+    def _report_gone(self, event: ev.ReportGone, now: int) -> None:
+        if event.aggregated and event.node in self._nodes:
+            self._nodes.discard(event.node)
             self._gone = None if self._nodes else now
 
     def runs(self, now: int) -> bool:
@@ -85,8 +89,6 @@ class ClusterDPresence:
         return True
 
 
-#: Seconds before a refused deletion is tried again.
-DELETE_AGAIN_AFTER = 5
 #: Seconds of its clock after which the replacement of a drained pod has found no place.
 FOUND_NO_PLACE_AFTER = 1
 #: Seconds before a job that could not be looked at is looked at again.
@@ -99,46 +101,27 @@ class FaultHandler(Component):
     def __init__(self, context: Context, jobs: FaultJobs) -> None:
         super().__init__(context)
         self.jobs = jobs
-        self.detector = FaultDetector(context.state, context.record)
+        self.detector = FaultDetector(context)
         #: F2.
         self.clocks = Clocks(context)
         self.retries = RetryBudgets(context.record)
         self.restarts = Restarts(context)
         self.records = RescheduleRecords()
-        self.clusterd = ClusterDPresence()
+        self.clusterd = ClusterDPresence(context)
         #: F3.
         self.cool_downs = CoolDowns(context.record)
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due = context.deadlines.table()
         self._unknown_modes = UnknownModes(context)
-        self._unmarked = external_marks.Removals()
-        self.rejected = RejectedPods(context)
-        self.detector.is_rejected_for_good = self.rejected.is_failed
+        self._unmarked = Removals(context, jobs)
+        rejected = RejectedPods(context)
+        self.detector.is_rejected_for_good = rejected.is_failed
+        self.parts = self.clusterd, self.detector, self._unmarked, rejected
         #: What this review has to say about jobs.
         self._events: list[RecordJobEvent] = []
 
     # -- facts ---------------------------------------------------------------------------------------
-
-    @on(ev.NodeSeen)
-    def _node_seen(self, event: ev.NodeSeen, now: int) -> None:
-        self.detector.node_seen(event.node.name)
-
-    @on(ev.NodeGone)
-    def _node_gone(self, event: ev.NodeGone, now: int) -> None:
-        self.detector.node_gone(event.name)
-
-    @on(ev.ReportSeen)
-    def _report_seen(self, event: ev.ReportSeen, now: int) -> None:
-        if event.report.aggregated:
-            self.clusterd.seen(event.report.node)
-        self.detector.report_seen(event.report.node, now)
-
-    @on(ev.ReportGone)
-    def _report_gone(self, event: ev.ReportGone, now: int) -> None:
-        if event.aggregated:
-            self.clusterd.gone(event.node, now)
-        self.detector.report_seen(event.node, now)
 
     @on(ie.NodeChanged)
     def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
@@ -162,21 +145,12 @@ class FaultHandler(Component):
         job = event.job
         if job is None:
             return
-        if not event.only_confirmed:
-            self.detector.pod_seen(event.pod, now)
-        pod = self._state.pods[event.pod.uid].pod
-        self._unmarked.pod_seen(pod)
-        self.rejected.pod_seen(pod)
-        if self._is_watched(job.key) or self.detector.may_be_faulty(pod):
+        if self._is_watched(job.key) or self.detector.may_be_faulty(self._state.pods[event.pod.uid].pod):
             self._dirty[job.key] = None
 
     @on(ie.PodRemoved)
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
-        if event.node is not None:
-            self.detector.pod_gone(event.node, event.uid)
         if event.job is not None:
-            self._unmarked.drop(event.uid)
-            self.rejected.pod_gone(event.uid)
             self._job_changed(event.job.key)
 
     def _job_changed(self, key: str) -> None:
@@ -244,10 +218,7 @@ class FaultHandler(Component):
         if handled is not None and handled.refused_on == uid:
             handled.refused_on = ""
             self._wake_at(job.key, (self._due.of(job.key), due))
-        if deletion is None:
-            self._unmarked.refused(uid, due)
-            self.rejected.refused(uid, due)
-        else:
+        if deletion is not None:
             deletion.sent = deletion.forced = False
             deletion.not_before = due
             if deletion.evict and handled is not None:
@@ -293,9 +264,6 @@ class FaultHandler(Component):
 
     # -- time ------------------------------------------------------------------------------------------
 
-    def deadline(self) -> int | None:
-        return earliest(self._unmarked.deadline(), self.clusterd.deadline(), self.rejected.deadline())
-
     def act(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
         for job in self._book.jobs.values() if self.clusterd.ended(now) else ():
@@ -304,8 +272,7 @@ class FaultHandler(Component):
             self._dirty[key] = None
         keys = list(self._dirty)
         self._dirty.clear()
-        commands: list[Command] = self._unmarked.again(now, self._book.job_of, self.jobs)
-        commands += self.rejected.review(now)
+        commands: list[Command] = []
         for key in keys:
             self._due.pop(key)
             try:
@@ -570,7 +537,7 @@ class FaultHandler(Component):
         self.records.add(handled, now)
         level = first = Level.POD
         if handled.external:
-            external_marks.plan(handled)
+            handled.plan_marks()
         else:
             if not handled.staying(job, partial(is_placed, self._state)).is_enough:
                 # F2: at or above minAvailable nothing healthy is deleted.
@@ -582,15 +549,16 @@ class FaultHandler(Component):
                 self.clocks.set_level(job, level)
             self._plan_deletions(handled, job, level, now)
         self._events.append(job_events.rescheduling(job, handled, level, raised=level > first))
-        return [] if handled.external else [*reset_config.before_deletion(handled, job, policy)]
+        return [] if handled.external else job_events.exit_requested(handled, job, policy)
 
     def _unmark_healed(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         commands: list[Command] = []
         for uid in list(handled.deletions):
             pod = job.pods[uid]
             if pod.live and not pod.deleting and self.detector.look(pod, policy, now).fault is None:
-                commands.append(external_marks.unmark(handled, job, uid))
-                self._unmarked.sent(uid)
+                # A mark that stays would have it deleted later.
+                handled.faulty.pop(uid, None)
+                commands.append(self._unmarked.remove(job, handled.deletions.pop(uid).name, uid))
                 self._runs_on(job, pod)
         if commands and not handled.deletions and not handled.missing:
             handled.happened(StateEvent.FAULT_GONE)
@@ -633,7 +601,7 @@ class FaultHandler(Component):
                 continue
             one.sent = True
             if handled.external:
-                commands.append(external_marks.mark(handled, job, uid))
+                commands.append(mark(handled, job, uid))
             else:
                 one.forced = force
                 why = handled.why(uid, part_name(job, self._level(job)))
@@ -659,7 +627,7 @@ class FaultHandler(Component):
         placed = placed_pods(self._state, job)
         seconds = round((now - handled.since) / SECOND, 1)
         self._events.append(job_events.recovered(job, placed, seconds, drained=handled.drained))
-        return [*reset_config.at_the_end(handled, job, policy, now, self._level(job))]
+        return job_events.restarted(handled, job, policy, now, self._level(job))
 
     def _run_clock(self, handled: FaultJob | None, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         """F2: the clock begins, goes on or ends; where a higher level begins, more pods are deleted."""
@@ -728,8 +696,6 @@ class FaultHandler(Component):
         """Jobs, used retries, tolerated faults and chips to avoid as the previous leader left them."""
         self.retries.owners.update(record.of(self.retries.owners))
         self.restarts.owners.update(record.of(self.restarts.owners))
-        self.detector.restore(record, now)
-        self.rejected.counts.update(record.of(self.rejected.counts))
         self.cool_downs.restore(record, now, now + self._configuration.settings.fault_cooldown * SECOND)
         # They stand until their job is looked at.
         self.clocks.by_job.update(record.of(self.clocks.by_job))

@@ -1,19 +1,21 @@
-"""What happens to a job because of a fault: events on its PodGroup, and lines of its history."""
+"""What is written about a job because of a fault: events on its PodGroup, which are lines of its history, and
+what its processes read in the ConfigMap `reset-config-<job>`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ringwise.durations import seconds_text
+from ringwise.durations import SECOND, seconds_text
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, counted, listed
-from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent
+from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent, SetResetConfig
 from ringwise.messages.event_reasons import EventReason
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.cache.component import Context
 from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod, part_name
-from ringwise.scheduler.faults.policy import FaultPolicy
+from ringwise.scheduler.faults.policy import FaultPolicy, ProcessRecovery, SubHealth
 from ringwise.scheduler.faults.restarts import WaitingRestart
 from ringwise.state.model import Pod
 from ringwise.wellknown import RESTART_REFUSED
@@ -133,3 +135,42 @@ def _scope(job: Job, level: Level, handled: FaultJob) -> str:
 
 def _names(names: Iterable[str]) -> str:
     return listed(list(names), _NAMED)
+
+
+def exit_requested(handled: FaultJob, job: Job, policy: FaultPolicy) -> list[Command]:
+    """`subHealthyStrategy: graceExit`: the processes save their state and end before the pods are deleted."""
+    only_sub_health = all(pod.fault.type is FaultType.SUB_HEALTH for pod in handled.faulty.values())
+    if (
+        not only_sub_health
+        or policy.sub_health is not SubHealth.GRACE_EXIT
+        or policy.process_recovery is ProcessRecovery.ON
+    ):
+        return []
+    handled.told_to_exit = True
+    return [SetResetConfig(job.namespace, _object_name(job), graceful_exit=True)]
+
+
+def restarted(handled: FaultJob, job: Job, policy: FaultPolicy, now: int, level: Level) -> list[Command]:
+    """The processes go on; after rescheduling at pod level the announced faults are over."""
+    pods_restarted = policy.pod_level and not handled.external
+    if not handled.told_to_exit and not pods_restarted:
+        return []
+    return [
+        SetResetConfig(
+            job.namespace,
+            _object_name(job),
+            graceful_exit=False if handled.told_to_exit else None,
+            whole_job_restarted=level is Level.JOB if pods_restarted else None,
+            seconds=now // SECOND,
+        )
+    ]
+
+
+def _object_name(job: Job) -> str:
+    """The object that the user wrote: vcjob, AscendJob; a PodGroup or pod where it has no owner."""
+    if job.group is not None:
+        return job.group.owner.name if job.group.owner is not None else job.group.name
+    pod = next(iter(job.pods.values()), None)
+    if pod is None:
+        return job.key.partition("/")[2]
+    return pod.owner.name if pod.owner is not None else pod.name

@@ -31,13 +31,9 @@ class LinkDownNodes(Component):
         self._until.put(event.node, now + COUNTS_FOR)
         self._read(event.node)
 
-    @on(ReportSeen)
-    def _report_seen(self, event: ReportSeen, now: int) -> None:
-        self._read(event.report.node)
-
-    @on(ReportGone)
-    def _report_gone(self, event: ReportGone, now: int) -> None:
-        self._read(event.node)
+    @on(ReportSeen, ReportGone)
+    def _report_changed(self, event: ReportSeen | ReportGone, now: int) -> None:
+        self._read(event.about[1])
 
     def _read(self, node: str) -> None:
         if node not in self._until:

@@ -1,25 +1,30 @@
-"""F5: pods that kubelet rejected at admission: they never ran, and have not failed.
+"""Pods that others make again or delete: those that kubelet rejected, and those with `external-*`.
 
-The controller of this project makes those of its vcjobs again. A pod of another owner is deleted, so that its
-owner makes it again: at most five times, with growing distance. What nobody makes again is left, and an event
-says so.
+F5: pods that kubelet rejected at admission never ran, and have not failed. The controller of this project
+makes those of its vcjobs again. A pod of another owner is deleted, so that its owner makes it again: at most
+five times, with growing distance. What nobody makes again is left, and an event says so.
+
+`external-*`: faulty pods are marked (`huawei.com/pod-status`), and another component deletes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ringwise.durations import duration_text
+from ringwise.durations import SECOND, duration_text
 from ringwise.framework.job import Job
-from ringwise.messages.commands import Command, DeletePod, EvictionCause, RecordJobEvent
+from ringwise.messages import events as ev
+from ringwise.messages.commands import AnnotatePod, Command, DeletePod, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.scheduler.cache.component import Context
-from ringwise.scheduler.cache.record_tables import RecordTable
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, on
+from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
+from ringwise.scheduler.faults.fault_job import FaultJob
 from ringwise.scheduler.faults.lost_pods import owner_of_pod
 from ringwise.state.failures import MAX_REJECTIONS, pause_after
 from ringwise.state.model import Owner, Pod
-from ringwise.wellknown import JOB_CONTROLLER
+from ringwise.wellknown import JOB_CONTROLLER, POD_STATUS
 
 
 class Rejections(NamedTuple):
@@ -29,60 +34,67 @@ class Rejections(NamedTuple):
     last: str
 
 
-class RejectedPods:
+#: Seconds before what the API server refused is tried again.
+DELETE_AGAIN_AFTER = 5
+
+
+class RejectedPods(Component):
+    name = "rejected pods"
+
     def __init__(self, context: Context) -> None:
-        self._job_of = context.book.job_of
-        self._is_ours = context.book.is_ours
-        #: By uid: when it is deleted; None: it is not, or was.
-        self._due: dict[str, int | None] = {}
+        super().__init__(context)
+        #: Uids of such pods, of those to be looked at, and when pods are deleted.
+        self._seen: set[str] = set()
         self._new: dict[str, None] = {}
+        self._due = context.deadlines.table()
         #: By owner and name.
         self.counts = context.record.add(
             RecordTable("rejected-pods", Rejections, subject=lambda place, one: place.rpartition("/")[0])
         )
 
-    def pod_seen(self, pod: Pod) -> None:
+    @on(ie.PodChanged)
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        pod = self._state.pods[event.pod.uid].pod
         if pod.rejected:
-            if pod.uid not in self._due and not pod.deleting and pod.node is not None and self._is_ours(pod):
+            is_new = pod.uid not in self._seen and not pod.deleting and pod.node is not None
+            if is_new and event.job is not None and self._book.is_ours(pod):
                 self._new[pod.uid] = None
-        elif self.counts and pod.phase in ("Running", "Succeeded"):
+        elif self.counts and event.job is not None and pod.phase in ("Running", "Succeeded"):
             self.counts.pop(_place(pod))
 
-    def pod_gone(self, uid: str) -> None:
-        self._due.pop(uid, None)
-        self._new.pop(uid, None)
+    @on(ie.PodRemoved)
+    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
+        self._seen.discard(event.uid)
+        self._new.pop(event.uid, None)
+        self._due.pop(event.uid)
 
     def is_failed(self, pod: Pod) -> bool:
         """Whether it was rejected so often that it is not made again, and counts as failed."""
         times, last = self.counts.get(_place(pod), _NONE)
         return last == pod.uid and times > MAX_REJECTIONS
 
-    def refused(self, uid: str, again: int) -> None:
+    @on(ev.EvictFailed)
+    def _refused(self, event: ev.EvictFailed, now: int) -> None:
         """The API server refused its deletion."""
-        if uid in self._due:
-            self._due[uid] = again
+        if event.uid in self._seen:
+            self._due.put(event.uid, now + DELETE_AGAIN_AFTER * SECOND)
 
-    def deadline(self) -> int | None:
-        return min((due for due in self._due.values() if due is not None), default=None)
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        self.counts.update(record.of(self.counts))
 
-    def review(self, now: int) -> list[Command]:
-        commands: list[Command] = []
-        for uid in self._new:
-            job = self._job_of(uid)
+    def act(self, now: int) -> Iterator[Command]:
+        new, self._new = self._new, {}
+        for uid in new:
+            job = self._book.job_of(uid)
             if job is not None:
-                self._due[uid] = None
-                commands += self._rejected(job, job.pods[uid], now)
-        self._new.clear()
-        for uid in [uid for uid, due in self._due.items() if due is not None and due <= now]:
-            self._due[uid] = None
-            job = self._job_of(uid)
+                self._seen.add(uid)
+                yield from self._rejected(job, job.pods[uid], now)
+        for uid in self._due.take(now):
+            job = self._book.job_of(uid)
             pod = None if job is None else job.pods.get(uid)
             if pod is not None and not pod.deleting:
                 why = f"kubelet rejected it ({pod.rejected}) before it ran, so that its owner makes it again"
-                commands.append(
-                    DeletePod(uid, pod.namespace, pod.name, why, fault=True, cause=EvictionCause.FAULT)
-                )
-        return commands
+                yield DeletePod(uid, pod.namespace, pod.name, why, fault=True, cause=EvictionCause.FAULT)
 
     def _rejected(self, job: Job, pod: Pod, now: int) -> Iterable[Command]:
         owner = pod.owner
@@ -104,9 +116,58 @@ class RejectedPods:
                 yield _warn(pod, f"{what}; {left}. Check the events of the node, then delete the pod")
                 return
             pause = pause_after(times)
-            self._due[pod.uid] = now + pause
+            self._due.put(pod.uid, now + pause)
             again = f"it is deleted in {duration_text(pause)}, so that its owner makes it again"
             yield _warn(pod, f"{what}; {again} ({times} of {MAX_REJECTIONS})")
+
+
+class Removals(Component):
+    """Marks that are to be gone, until they are: a removal that the API server refuses is asked for again."""
+
+    name = "marks of faulty pods"
+
+    def __init__(self, context: Context, jobs: Mapping[str, FaultJob]) -> None:
+        super().__init__(context)
+        self._jobs = jobs
+        #: Uids of the pods, and when a refused removal is asked for again.
+        self._pods: set[str] = set()
+        self._again = context.deadlines.table()
+
+    def remove(self, job: Job, name: str, uid: str) -> Command:
+        self._pods.add(uid)
+        return AnnotatePod(uid, job.namespace, name, {}, remove=(POD_STATUS,))
+
+    @on(ev.EvictFailed)
+    def _refused(self, event: ev.EvictFailed, now: int) -> None:
+        if event.uid in self._pods:
+            self._again.put(event.uid, now + DELETE_AGAIN_AFTER * SECOND)
+
+    @on(ie.PodChanged)
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        if POD_STATUS not in self._state.pods[event.pod.uid].pod.annotations:
+            self._drop(event.pod.uid)
+
+    @on(ie.PodRemoved)
+    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
+        self._drop(event.uid)
+
+    def _drop(self, uid: str) -> None:
+        self._pods.discard(uid)
+        self._again.pop(uid)
+
+    def act(self, now: int) -> Iterator[Command]:
+        for uid in self._again.take(now):
+            job = self._book.job_of(uid)
+            handled = None if job is None else self._jobs.get(job.key)
+            if job is None or (handled is not None and uid in handled.deletions):
+                self._drop(uid)  # It is gone, or was marked anew.
+            else:
+                yield self.remove(job, job.pods[uid].name, uid)
+
+
+def mark(handled: FaultJob, job: Job, uid: str) -> Command:
+    pod = handled.faulty[uid]
+    return AnnotatePod(uid, job.namespace, pod.name, {POD_STATUS: f"Unhealthy-{pod.fault.type.value}"})
 
 
 _NONE = Rejections(0, "")
