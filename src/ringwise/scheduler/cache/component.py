@@ -114,6 +114,7 @@ class ContextUser:
         self._configuration = context.configuration
         self._topology = context.topology
         self._job_queue = context.job_queue
+        self._job_tables = context.job_tables
         self._reservations = context.reservations
         self._triggers = context.triggers
         self._assumed = context.assumed

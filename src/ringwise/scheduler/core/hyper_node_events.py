@@ -32,7 +32,6 @@ class HyperNodeEvents(Component):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._jobs = context.book.jobs
         #: The trees that were reported last, and the status of each HyperNode.
         self._reported_forest: Forest | None = None
         self._reported: dict[str, SetHyperNodeStatus] = {}
@@ -63,7 +62,7 @@ class HyperNodeEvents(Component):
 
     @on(ev.ConfigurationSeen)
     def _configuration_seen(self, event: ev.ConfigurationSeen, now: int) -> None:
-        self._to_warn.update((key, None) for key, job in self._jobs.items() if asks_for_topology(job))
+        self._to_warn |= {key: None for key, job in self._book.jobs.items() if asks_for_topology(job)}
 
     # -- reporting ----------------------------------------------------------------------------
 
@@ -130,7 +129,6 @@ class AllocatedDomains(Component):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._jobs = context.book.jobs
         #: Jobs with a topology, by key, with what was written last; None: nothing since the start.
         self._written: dict[str, str | None] = context.job_tables.add({})
         self._changed: dict[str, None] = {}

@@ -23,7 +23,6 @@ class TorSharePublisher(Component):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._jobs = context.book.jobs
         self._stale = True
         self._published: str | None = None
 
@@ -48,7 +47,7 @@ class TorSharePublisher(Component):
         resolved = self._topology.switches(self._state)
         if resolved is None or resolved.topology.unusable is not None:
             return []
-        aware = [job for job in self._jobs.values() if job.labels.get(TOR_AFFINITY)]
+        aware = [job for job in self._book.jobs.values() if job.labels.get(TOR_AFFINITY)]
         states = states_now(aware, self._state, resolved, settings)
         content = tor_share_config(resolved, states, self._jobs_of_node(aware))
         if content == self._published:

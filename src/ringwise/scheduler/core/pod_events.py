@@ -9,7 +9,7 @@ from ringwise.framework.job import Job, differs_for_job
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, on
+from ringwise.scheduler.cache.component import Component, on
 from ringwise.scheduler.view import as_bound
 from ringwise.state.owned_annotations import without_stray
 
@@ -18,10 +18,6 @@ _NOT_PLACED = (-1, 0)
 
 
 class PodEvents(Component):
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._job_tables = context.job_tables
-
     def current_events(self) -> Iterator[ev.Event]:
         yield from map(ev.PodGroupSeen, self._book.groups.values())
         yield from map(ev.VcJobSeen, self._book.vcjobs.values())

@@ -6,7 +6,7 @@ that was recreated meanwhile is never hit. The states are those of `states.py`, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -276,7 +276,8 @@ class FaultHandler(Component):
         for key in keys:
             self._due.pop(key)
             try:
-                commands += self._review(key, now)
+                # Commands of a review that fails are not executed.
+                commands += list(self._review(key, now))
             except Exception as error:
                 # The other jobs are looked at as without it, and it is tried again.
                 self._containment.failed("job", key, error, work=self.name)
@@ -299,7 +300,7 @@ class FaultHandler(Component):
 
     # -- one job ---------------------------------------------------------------------------------------
 
-    def _review(self, key: str, now: int) -> list[Command]:
+    def _review(self, key: str, now: int) -> Iterator[Command]:
         job = self._book.jobs.get(key)
         handled = self.jobs.get(key)
         clock = self.clocks.by_job.get(key)
@@ -310,9 +311,10 @@ class FaultHandler(Component):
             if handled is not None:
                 handled.happened(StateEvent.JOB_GONE)
                 self._end(handled)
-            return [] if job is None or over else self._review(key, now)
+            if job is not None and not over:
+                yield from self._review(key, now)
+            return
         policy = self._policy(job, now)
-        commands: list[Command] = []
         due: int | None = None
         looks = handled is not None or (policy.mode is not Mode.OFF and self.jobs.would_handle(job))
         if not looks:
@@ -320,18 +322,17 @@ class FaultHandler(Component):
         if handled is None and policy.unknown_mode and self.jobs.would_handle(job):
             ours = filter(self._book.is_ours, job.pods.values())
             faults = ((pod, self.detector.look(pod, policy, now).fault) for pod in ours)
-            commands += self._unknown_modes.report(job, policy, faults)
+            yield from self._unknown_modes.report(job, policy, faults)
         elif looks:
             handled = handled or FaultJob(key, owner_of(job), now)
             due = self._look_for_faults(handled, job, policy, now)
-            commands += self._act(handled, job, policy, now)
+            yield from self._act(handled, job, policy, now)
         active = handled is not None and handled.state is not State.HEALTHY and handled.state not in ENDED
-        commands += self._run_clock(handled if active else None, job, policy, now)
+        yield from self._run_clock(handled if active else None, job, policy, now)
         if handled is not None and handled.state in ENDED:
             self._end(handled)
         times = self._times(handled, job, now) if handled is not None and active else []
         self._wake_at(key, [due, self.clocks.due(job, now), *times])
-        return commands
 
     def _policy(self, job: Job, now: int) -> FaultPolicy:
         policy = read_fault_policy(job.labels, job.annotations, clusterd=self.clusterd.runs(now))
@@ -351,23 +352,21 @@ class FaultHandler(Component):
             self.jobs[handled.key] = handled
         return due
 
-    def _act(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
-        commands: list[Command] = []
+    def _act(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> Iterator[Command]:
         if handled.state is State.BLOCKED:
             self._look_at_blocked(handled, job, policy)
         if handled.state is State.FAULTY:
-            commands += self._react(handled, job, policy, now)
+            yield from self._react(handled, job, policy, now)
         if handled.state is State.BLOCKED:
-            commands += job_events.record_refusal(handled, job)
+            yield from job_events.record_refusal(handled, job)
         if handled.hardware_broke:
             self._notify(ie.HardwareBroke(job), now)
         if handled.state is State.DELETING and handled.external:
-            commands += self._unmark_healed(handled, job, policy, now)
+            yield from self._unmark_healed(handled, job, policy, now)
         if handled.state is State.DELETING:
-            commands += self._delete_rest(handled, job, policy, now)
+            yield from self._delete_rest(handled, job, policy, now)
         if handled.state is State.WAITING:
-            commands += self._end_if_complete(handled, job, policy, now)
-        return commands
+            yield from self._end_if_complete(handled, job, policy, now)
 
     def _end(self, handled: FaultJob) -> None:
         self.jobs.pop(handled.key)
@@ -568,9 +567,8 @@ class FaultHandler(Component):
     def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
         return handled.plan_deletions(job, level, now, self._book.is_ours, self._forest)
 
-    def _delete_rest(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
+    def _delete_rest(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> Iterator[Command]:
         """Ask for the deletions that were not asked for yet; by force where the grace is over."""
-        commands: list[Command] = []
         for pod in handled.drop_needless(job, lambda pod: not self.detector.look(pod, policy, now).fault):
             self._runs_on(job, pod)
         if handled.drained and is_complete(self._state, job):
@@ -583,33 +581,26 @@ class FaultHandler(Component):
             handled.happened(StateEvent.GRACE_OVER)
             self._events.append(job_events.grace_over(job, left))
         for uid, one in handled.deletions.items():
-            pod = job.pods[uid]
-            if one.evict:
-                if not one.sent and now >= one.not_before:
-                    one.sent = True
-                    if not pod.deleting:
-                        why = handled.why(uid, part_name(job, self._level(job)))
-                        self._notify(ie.DeletingPod(uid), now)
-                        commands.append(self._assumed.evict_together(job, uid, why, EvictionCause.DRAIN))
-                continue
-            force = by_force or over or one.unreachable
+            force = not one.evict and (by_force or over or one.unreachable)
             if one.forced or (one.sent and not force) or now < one.not_before:
                 continue
-            if pod.deleting and not one.sent and not force:
-                # It terminates already: its owner or a user deleted it.
-                one.sent = True
-                continue
+            ends_already = job.pods[uid].deleting and not one.sent and not force
             one.sent = True
-            if handled.external:
-                commands.append(mark(handled, job, uid))
+            if ends_already:
+                # Its owner or a user deleted it.
+                continue
+            if handled.external and not one.evict:
+                yield mark(handled, job, uid)
+                continue
+            one.forced = force
+            why = handled.why(uid, part_name(job, self._level(job)))
+            self._notify(ie.DeletingPod(uid), now)
+            if one.evict:
+                yield self._assumed.evict_together(job, uid, why, EvictionCause.DRAIN)
             else:
-                one.forced = force
-                why = handled.why(uid, part_name(job, self._level(job)))
-                self._notify(ie.DeletingPod(uid), now)
-                commands.append(self._assumed.delete(job, uid, why, 0 if force else None))
+                yield self._assumed.delete(job, uid, why, 0 if force else None)
         if not handled.deletions:
             handled.happened(StateEvent.PODS_GONE)
-        return commands
 
     @property
     def _forest(self) -> Forest | None:
@@ -629,18 +620,20 @@ class FaultHandler(Component):
         self._events.append(job_events.recovered(job, placed, seconds, drained=handled.drained))
         return job_events.restarted(handled, job, policy, now, self._level(job))
 
-    def _run_clock(self, handled: FaultJob | None, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
+    def _run_clock(
+        self, handled: FaultJob | None, job: Job, policy: FaultPolicy, now: int
+    ) -> Iterator[Command]:
         """F2: the clock begins, goes on or ends; where a higher level begins, more pods are deleted."""
         if handled is None and job.clock is None:
-            return []
+            return
         if is_complete_and_confirmed(self._state, job):
             self.clocks.end(job.key, job)
-            return []
+            return
         if handled is not None and handled.drained and not policy.escalates:
             handled = None
         if job.clock is None:
             if handled is None or handled.state is State.BLOCKED or is_complete(self._state, job):
-                return []
+                return
             self.clocks.begin(job, now)
         lost = lost_parts(job, self._forest) if handled is None else handled.lost(job, self._forest)
         if handled is not None and handled.drained and self._first_look(job, now) is not None:
@@ -652,22 +645,20 @@ class FaultHandler(Component):
             self.clocks.set_level(job, first)
         level = self.clocks.tick(job, policy, lost, now)
         if level <= self._level(job):
-            return []
+            return
         self.clocks.set_level(job, level)
         if handled is None or handled.state is State.BLOCKED or handled.external:
-            return []
-        if policy.mode.external or policy.refusal(1):
-            # Also where the user took the labels back meanwhile.
-            return []
-        if not self._plan_deletions(handled, job, level, now):
-            return []
+            return
+        # The user may have taken the labels back meanwhile.
+        is_refused = policy.mode.external or policy.refusal(1)
+        if is_refused or not self._plan_deletions(handled, job, level, now):
+            return
         if handled.state is State.WAITING:
             handled.happened(StateEvent.NEXT_LEVEL)
         seconds = 0.0 if job.clock is None else job.clock.seconds(now)
         self._events.append(job_events.escalated(job, handled, level, round(seconds, 1)))
-        commands = self._delete_rest(handled, job, policy, now)
+        yield from self._delete_rest(handled, job, policy, now)
         self.clocks.tick(job, policy, lost, now)
-        return commands
 
     @staticmethod
     def _first_look(job: Job, now: int) -> int | None:

@@ -525,7 +525,10 @@ class PreviousPlacements(Component):
         placed = self._placed_ranks(job)
         self._preferred.settle(job, placed)
         for owner, entry in list(self._rescheduling.items()):
-            if entry.job != job.key or (entry.suspended and self._loses_pods(job)):
+            if entry.job != job.key:
+                continue
+            if entry.suspended and any(map(self._is_given_back, job.pods.values())):
+                # It is suspended now: a pod that is still there is not back, its deletion comes.
                 continue
             # A suspended job may have been made smaller meanwhile; or its owner has not created all pods yet.
             back = all(rank in placed for rank in entry.nodes) or (
@@ -540,10 +543,6 @@ class PreviousPlacements(Component):
             elif not entry.suspended:
                 # F1: until the bindings are confirmed: the scheduler may end before it has sent them.
                 self._reserve(entry, placed)
-
-    def _loses_pods(self, job: Job) -> bool:
-        """Whether it is suspended now: a pod that is still there is not back, its deletion comes."""
-        return any(map(self._is_given_back, job.pods.values()))
 
     # -- a restart of the scheduler (F1) --------------------------------------------------------
 
