@@ -52,14 +52,16 @@ def test_the_root_takes_no_jobs() -> None:
 
 
 def test_many_queues_are_not_all_named_and_circles_end() -> None:
-    tree = QueueChildren(Queue(f"q{number:02}", parent="dept") for number in range(13))
+    tree = QueueChildren({f"q{number:02}": Queue(f"q{number:02}", parent="dept") for number in range(13)})
     reason = tree.refusal("dept")
     assert reason is not None
     assert reason.message.endswith("q08, q09, 3 more); jobs run only in leaf queues")
-    tree = QueueChildren((Queue("a", parent="b"), Queue("b", parent="a"), Queue("own", parent="own")))
+    queues = {name: Queue(name, parent=parent) for name, parent in (("a", "b"), ("b", "a"), ("own", "own"))}
+    tree = QueueChildren(queues)
     reason = tree.refusal("a")
     assert reason is not None
     assert reason.details["leaves"] == []
     assert tree.refusal("own") is None
-    tree.drop("b")
+    del queues["b"]
+    tree.changed()
     assert tree.refusal("a") is None

@@ -19,7 +19,6 @@ from ringwise.scheduler.faults.scope import (
     Position,
     effective_level,
     is_in_scope,
-    level_after,
     level_now,
     next_level,
 )
@@ -142,7 +141,8 @@ def test_a_code_beats_a_level() -> None:
 def test_F2_the_level_grows_with_the_seconds(
     policy: FaultPolicy, seconds: float, blocks: bool, racks: bool, level: Level
 ) -> None:
-    assert level_after(policy, TIMES, seconds, blocks=blocks, racks=racks) is level
+    lost = LostParts(present=(Position(1, 0 if blocks else -1, 0 if racks else -1),))
+    assert level_now(policy, TIMES, seconds, lost) is level
 
 
 def parts(pods: int, *lost: int, block: int = 0, rack: int = 0) -> LostParts:

@@ -80,7 +80,7 @@ class JobBook:
         self.scheduler_names = scheduler_names
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
-        self._tree = QueueChildren(self.queues.values())
+        self._tree = QueueChildren(self.queues)
         #: By namespace and name.
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.groups: dict[str, PodGroup] = {}
@@ -478,13 +478,15 @@ class JobBook:
         return list(changed.values())
 
     def put_queue(self, queue: Queue) -> None:
+        before = self.queues.get(queue.name)
         self.queues[queue.name] = queue
-        self._tree.put(queue)
+        if before is None or before.parent != queue.parent:
+            self._tree.changed()
         self._state.changes.some_queue()
 
     def drop_queue(self, name: str) -> None:
         self.queues.pop(name, None)
-        self._tree.drop(name)
+        self._tree.changed()
         self._state.changes.some_queue()
         self._forget_usage(name)
         if name == DEFAULT_QUEUE:
@@ -748,46 +750,41 @@ _MAX_NAMES = 10
 class QueueChildren:
     """Which queues are below which: a queue with others below it takes no jobs, whatever plugins are in use.
 
-    Kept as queues come and go: whether a queue is a leaf is asked for every job."""
+    Kept until a queue comes, goes or gets another parent: whether a queue is a leaf is asked for every job.
+    """
 
-    def __init__(self, queues: Iterable[Queue] = ()) -> None:
-        self._parents: dict[str, str] = {}
-        self._children: dict[str, dict[str, None]] = {}
-        for queue in queues:
-            self.put(queue)
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self._queues = queues
+        self._children: dict[str, list[str]] | None = None
 
-    def put(self, queue: Queue) -> None:
-        parent = queue.parent or ROOT_QUEUE
-        if self._parents.get(queue.name) == parent:
-            return
-        self.drop(queue.name)
-        if queue.name not in (ROOT_QUEUE, parent):
-            self._parents[queue.name] = parent
-            self._children.setdefault(parent, {})[queue.name] = None
-
-    def drop(self, name: str) -> None:
-        parent = self._parents.pop(name, None)
-        if parent is not None:
-            below = self._children[parent]
-            del below[name]
-            if not below:
-                del self._children[parent]
+    def changed(self) -> None:
+        self._children = None
 
     def refusal(self, name: str) -> Reason | None:
         """Why jobs cannot run in this queue, with those that they can use instead; None for a leaf."""
-        below = self._children.get(name)
+        children = self._children
+        if children is None:
+            self._children = children = {}
+            for queue in self._queues.values():
+                parent = queue.parent or ROOT_QUEUE
+                if queue.name not in (ROOT_QUEUE, parent):
+                    children.setdefault(parent, []).append(queue.name)
+        below = children.get(name)
         if below is None:
             return None
-        return QUEUE_NOT_A_LEAF(queue=name, children=_some(below), leaves=_some(self._leaves_below(name)))
+        return QUEUE_NOT_A_LEAF(
+            queue=name, children=_some(below), leaves=_some(self._leaves_below(name, children))
+        )
 
-    def _leaves_below(self, name: str) -> list[str]:
+    @staticmethod
+    def _leaves_below(name: str, children: Mapping[str, list[str]]) -> list[str]:
         leaves, passed, waiting = [], {name}, [name]
         while waiting:
-            for child in self._children.get(waiting.pop(), ()):
+            for child in children.get(waiting.pop(), ()):
                 if child in passed:
                     continue
                 passed.add(child)
-                if child in self._children:
+                if child in children:
                     waiting.append(child)
                 else:
                     leaves.append(child)

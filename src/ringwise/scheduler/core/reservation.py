@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop
 from itertools import chain, islice, zip_longest
 from operator import attrgetter
 from typing import Any
@@ -96,9 +96,9 @@ class StarvationGuard(Component):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        #: (waiting since, job), for those that have not waited long enough yet.
-        self._waiting: list[tuple[int, str]] = []
+        #: Since when jobs wait; those that have not waited long enough yet also in the second table.
         self._noted: dict[str, int] = context.job_tables.add({})
+        self._waiting = context.job_tables.add(Deadlines())
         #: Jobs that have waited long enough, in the order in which they did.
         self._due: dict[str, None] = context.job_tables.add({})
         #: Jobs that would not fit into the empty cluster, and when to try again.
@@ -121,25 +121,18 @@ class StarvationGuard(Component):
         elif self._noted.get(job.key) != since:
             self._drop(job.key)
             self._noted[job.key] = since
-            heappush(self._waiting, (since, job.key))
+            self._waiting.put(job.key, since)
 
     def _drop(self, key: str) -> None:
         self._noted.pop(key, None)
+        self._waiting.pop(key)
         self._due.pop(key, None)
         self._too_large.pop(key)
 
-    def _first(self) -> tuple[int, str] | None:
-        while self._waiting:
-            since, key = self._waiting[0]
-            if self._noted.get(key) == since:
-                return since, key
-            heappop(self._waiting)
-        return None
-
     def deadline(self) -> int | None:
         """When the next job will have waited long, or the next of those is tried."""
-        first = self._first()
-        return earliest(None if first is None else first[0] + self._limit, self._resumes)
+        first = self._waiting.first()
+        return earliest(None if first is None else first + self._limit, self._resumes)
 
     @property
     def _limit(self) -> int:
@@ -152,10 +145,10 @@ class StarvationGuard(Component):
             self._recheck = True
         else:
             self._due.update(dict.fromkeys(self._too_large.take(now)))
-        while (first := self._first()) is not None and first[0] + self._limit <= now:
-            heappop(self._waiting)
-            self._due[first[1]] = None
-            self._job_queue.activate(first[1])
+        due = self._waiting.take(now - self._limit)
+        for key in sorted(due, key=lambda key: (self._noted[key], key)):
+            self._due[key] = None
+            self._job_queue.activate(key)
         if self._resumes is not None and self._resumes <= now:
             self._resumes = None
             # For a cycle.

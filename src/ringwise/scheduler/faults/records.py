@@ -118,6 +118,11 @@ class RetryBudget:
     #: What the label allowed when it was used last.
     allowed: int
 
+    def left(self, owner: str) -> str:
+        """Return the entry of `remain-retry-times`."""
+        uid = owner if owner == self.job else owner.removeprefix(f"{self.job.partition('/')[0]}/")
+        return f"{compact(self.job)}:{compact({'UUID': uid, 'Times': max(0, self.allowed - self.used)})}"
+
 
 class RetryBudgets:
     """Restarts after failed pods (`fault-retry-times`), by the owner: a new job has its own."""
@@ -146,13 +151,6 @@ class RetryBudgets:
 
     def document(self) -> str:
         """The value of `remain-retry-times`: job to owner and restarts that are left; those used last."""
-        entries = ((one.job, _retries_left(owner, one)) for owner, one in reversed(self.owners.items()))
-        texts = entries_within(MAX_RETRIES - 2, entries)
+        used_last = reversed(self.owners.items())
+        texts = entries_within(MAX_RETRIES - 2, ((one.job, one.left(owner)) for owner, one in used_last))
         return f"{{{','.join(reversed(texts.values()))}}}"
-
-
-def _retries_left(owner: str, budget: RetryBudget) -> str:
-    namespace = budget.job.partition("/")[0]
-    uid = owner if owner == budget.job else owner.removeprefix(f"{namespace}/")
-    left = {"UUID": uid, "Times": max(0, budget.allowed - budget.used)}
-    return f"{compact(budget.job)}:{compact(left)}"

@@ -32,24 +32,6 @@ def level_times(settings: Settings) -> LevelTimes:
     )
 
 
-def level_after(
-    policy: FaultPolicy, times: LevelTimes, seconds: float, *, blocks: bool, racks: bool
-) -> Level:
-    """F2: the level of a job that was incomplete for some seconds after its faulty pods were gone."""
-    if policy.only_pods:
-        return Level.POD
-    if policy.restarts_as_a_whole:
-        return Level.JOB
-    level = times.level_at(seconds)
-    if policy.process_recovery is ProcessRecovery.ON:
-        level = min(level, Level.RACK)
-    if level is Level.BLOCK and not blocks:
-        level = Level.RACK
-    if level is Level.RACK and not racks:
-        level = Level.POD
-    return level
-
-
 @dataclass(frozen=True, slots=True)
 class LostParts:
     """Which places of a job are lost, and which are there."""
@@ -72,8 +54,18 @@ class LostParts:
 
 
 def level_now(policy: FaultPolicy, times: LevelTimes, seconds: float, lost: LostParts) -> Level:
-    """F2: the level after some seconds, the rank 0 rule included."""
-    level = level_after(policy, times, seconds, blocks=lost.blocks, racks=lost.racks)
+    """F2: the level of a job that was incomplete for some seconds after its faulty pods were gone."""
+    if policy.only_pods:
+        return Level.POD
+    if policy.restarts_as_a_whole:
+        return Level.JOB
+    level = times.level_at(seconds)
+    if policy.process_recovery is ProcessRecovery.ON:
+        level = min(level, Level.RACK)
+    if level is Level.BLOCK and not lost.blocks:
+        level = Level.RACK
+    if level is Level.RACK and not lost.racks:
+        level = Level.POD
     return effective_level(policy, level, lost.affected, lost.present)
 
 
