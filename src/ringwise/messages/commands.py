@@ -153,12 +153,9 @@ class RecordJobEvent:
 
     @classmethod
     def about(cls, job: Job, reason: EventReason, message: str) -> RecordJobEvent:
-        warning = reason not in _NORMAL
-        if job.group is not None:
-            return cls(job.key, reason, message, warning=warning)
-        pod = next(iter(job.pods.values()), None)
-        key = job.key if pod is None else pod.key
-        return cls(key, reason, message, pod="" if pod is None else pod.uid, warning=warning)
+        pod = None if job.group is not None else next(iter(job.pods.values()), None)
+        key, uid = (job.key, "") if pod is None else (pod.key, pod.uid)
+        return cls(key, reason, message, uid, warning=reason not in _NORMAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,8 @@ class Event:
         first = self.subject
         if isinstance(first, str):
             return self.kind, first
-        return self.kind, getattr(first, "key", "") or getattr(first, "name", "") or type(self).__name__
+        names = (getattr(first, name, "") for name in ("key", "name", "id", "node"))
+        return self.kind, next(filter(None, names), type(self).__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +261,6 @@ class PodOwnerGone(Event, kind="PodOwner"):
 class ReportSeen(Event):
     report: DeviceReport
 
-    @property
-    def about(self) -> tuple[str, str]:
-        return self.kind, self.report.node
-
 
 @dataclass(frozen=True, slots=True)
 class ReportGone(Event):
@@ -379,10 +376,6 @@ class MovePlanSeen(Event, kind="MovePlan"):
     """M1: jobs are to be moved as this plan says, if it is approved and still holds."""
 
     plan: MovePlan
-
-    @property
-    def about(self) -> tuple[str, str]:
-        return self.kind, self.plan.id
 
 
 class MovePlanGone(NamedObjectGone, kind="MovePlan"):
