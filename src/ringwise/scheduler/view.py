@@ -32,10 +32,10 @@ from ringwise.scheduler.cache.preemptions import Preemption, RefusedEviction
 from ringwise.scheduler.defragment.live_plan import MoveRecords
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.fault_job import FaultJob
+from ringwise.scheduler.faults.fault_memory import FaultTimes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.restarts import WaitingRestart
-from ringwise.scheduler.faults.times import FaultTimes
 from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.fleet import HOSTS
 from ringwise.state.hyper_nodes import Forest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from ringwise.durations import plain_duration
 from ringwise.framework.gangs.visible_devices import refused_choice
@@ -541,10 +542,10 @@ class JobBook:
         # Labels and annotations are those of a pod with chips: a launcher without chips may lack them.
         chip_pod = next((pod for pod in members if pod.cls.chips), first)
         queue = job.queue
-        job.labels = _merged(group.labels if group else EMPTY, chip_pod.labels if chip_pod else EMPTY)
-        job.annotations = _merged(
-            group.annotations if group else EMPTY, chip_pod.annotations if chip_pod else EMPTY
-        )
+        # Values of the PodGroup win over values of the pod.
+        objects = [one for one in (chip_pod, group) if one is not None]
+        job.labels = dict(chain.from_iterable(one.labels.items() for one in objects))
+        job.annotations = dict(chain.from_iterable(one.annotations.items() for one in objects))
         job.defects = ()
         if group is not None:
             job.name = group.job_name
@@ -720,11 +721,6 @@ _SYSTEM_PRIORITIES = {SYSTEM_CLUSTER_CRITICAL: 2_000_000_000, SYSTEM_NODE_CRITIC
 
 def _is_refusable(pod: Pod) -> bool:
     return bool(pod.problem) or pod.visible_devices is not None
-
-
-def _merged(group: Mapping[str, str], pod: Mapping[str, str]) -> Mapping[str, str]:
-    """Values of the PodGroup win over values of the pod."""
-    return {**pod, **group}
 
 
 def _ordered_pods(vcjob: VcJob | None) -> tuple[int, int]:

@@ -38,15 +38,13 @@ from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.defragment.movable import not_movable, unsuitable_node
 from ringwise.scheduler.defragment.moves import Moves
 from ringwise.scheduler.explain.what_if import WhatIf
-from ringwise.scheduler.faults.failed_vnpus import FailedVnpus
 from ringwise.scheduler.faults.fault_job import FaultJobs
+from ringwise.scheduler.faults.fault_memory import FailedVnpus, FaultTimes, LinkDownNodes
 from ringwise.scheduler.faults.handler import FaultHandler
-from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import FaultRecordsPublisher
 from ringwise.scheduler.faults.share_records import ShareRecords
-from ringwise.scheduler.faults.times import FaultTimes
 from ringwise.scheduler.view import History, SchedulerView
 
 

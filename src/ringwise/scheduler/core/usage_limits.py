@@ -107,7 +107,8 @@ class NamespaceLimits(Component):
         super().__init__(context)
         #: By namespace: what its condition says, as far as it says something.
         self._written: dict[str, str] = {}
-        self._next: int | None = None
+        #: When conditions may be written next.
+        self._due = context.deadlines.table()
         self._last = -STATUS_INTERVAL
 
     @on(ev.NamespaceGone)
@@ -123,15 +124,12 @@ class NamespaceLimits(Component):
     @on(ie.LimitsChanged, ie.JobSeen, ie.JobGone)
     def _changed(self, event: object, now: int) -> None:
         if self._book.limits or any(self._written.values()):
-            self._next = earliest(self._next, max(now, self._last + STATUS_INTERVAL))
-
-    def deadline(self) -> int | None:
-        return self._next
+            self._due.put("", max(now, self._last + STATUS_INTERVAL))
 
     def publish(self, now: int) -> Iterator[Command]:
-        if self._next is None or self._next > now:
+        if not self._due.take(now):
             return
-        self._next, self._last = None, now
+        self._last = now
         for namespace, limits in self._limits().items():
             text = _text(limits.values())
             if text != self._written[namespace]:

@@ -138,17 +138,14 @@ class VolumeWaits(Component):
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         pod = event.pod
         if pod.claims:
-            self._note_user(pod)
+            if pod.uid not in self._claims_of:
+                self._claims_of[pod.uid] = tuple(keys_of(pod))
+                for key in self._claims_of[pod.uid]:
+                    self._users.setdefault(key, {})[pod.uid] = None
             if event.lost:
                 self._wake_users(pod.uid)
         if event.lost and pod.uid in self._job_of:
             self._look_at(self._job_of[pod.uid])
-
-    def _note_user(self, pod: Pod) -> None:
-        if pod.uid not in self._claims_of:
-            claims = self._claims_of[pod.uid] = tuple(keys_of(pod))
-            for key in claims:
-                self._users.setdefault(key, {})[pod.uid] = None
 
     @on(ie.PodRemoved)
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:

@@ -278,14 +278,11 @@ def positions(job: Job, forest: Forest | None) -> dict[str, Position]:
     blocks = {} if forest is None else _sub_group_blocks(job, forest)
     for uid, rank in ranks_of_existing(job).items():
         pod = job.pods[uid]
-        place = position(pod, rank if pod.rank is None or not pod.deleting else pod.rank)
+        rank = rank if pod.rank is None or not pod.deleting else pod.rank
+        master = rank == 0 and bool(pod.cls.chips) and pod.labels.get(REPLICA_TYPE) != "worker"
+        place = _position(rank, pod.annotations, master)
         places[uid] = replace(place, block=blocks.get(uid, -1)) if blocks else place
     return places
-
-
-def position(pod: Pod, rank: int) -> Position:
-    master = rank == 0 and bool(pod.cls.chips) and pod.labels.get(REPLICA_TYPE) != "worker"
-    return _position(rank, pod.annotations, master)
 
 
 def _position(rank: int, annotations: Mapping[str, str], master: bool) -> Position:

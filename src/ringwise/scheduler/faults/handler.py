@@ -35,7 +35,6 @@ from ringwise.scheduler.faults.fault_job import (
     part_name,
     positions,
 )
-from ringwise.scheduler.faults.job_events import UnknownModes
 from ringwise.scheduler.faults.lost_pods import owner_id
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
@@ -58,35 +57,30 @@ class ClusterDPresence(Component):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        #: Nodes of which it reports the chips.
+        #: Nodes of which it reports the chips; and until when it may still run after the last of them went.
         self._nodes: set[str] = set()
-        #: When the last of them went, in nanoseconds.
-        self._gone: int | None = None
+        self._until = context.deadlines.table()
 
     @on(ev.ReportSeen)
     def _report_seen(self, event: ev.ReportSeen, now: int) -> None:
         if event.report.aggregated:
             self._nodes.add(event.report.node)
-            self._gone = None
+            self._until.clear()
 
     @on(ev.ReportGone)
     def _report_gone(self, event: ev.ReportGone, now: int) -> None:
         if event.aggregated and event.node in self._nodes:
             self._nodes.discard(event.node)
-            self._gone = None if self._nodes else now
+            if not self._nodes:
+                self._until.put("", now + ABSENT_AFTER * SECOND)
 
     def runs(self, now: int) -> bool:
-        return bool(self._nodes) or (self._gone is not None and now < self._gone + ABSENT_AFTER * SECOND)
-
-    def deadline(self) -> int | None:
-        return None if self._gone is None else self._gone + ABSENT_AFTER * SECOND
+        until = self._until.first()
+        return bool(self._nodes) or (until is not None and now < until)
 
     def ended(self, now: int) -> bool:
         """Whether it has become certain that it no longer runs; reported once."""
-        if self._gone is None or self.runs(now):
-            return False
-        self._gone = None
-        return True
+        return bool(self._until.take(now))
 
 
 #: Seconds of its clock after which the replacement of a drained pod has found no place.
@@ -113,7 +107,8 @@ class FaultHandler(Component):
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due = context.deadlines.table()
-        self._unknown_modes = UnknownModes(context)
+        #: By job: unknown values of `fault-scheduling` that were reported.
+        self._unknown_modes: dict[str, str] = context.job_tables.add({})
         self._unmarked = Removals(context, jobs)
         rejected = RejectedPods(context)
         self.detector.is_rejected_for_good = rejected.is_failed
@@ -320,9 +315,7 @@ class FaultHandler(Component):
         if not looks:
             self.restarts.waiting.pop(key, None)
         if handled is None and policy.unknown_mode and self.jobs.would_handle(job):
-            ours = filter(self._book.is_ours, job.pods.values())
-            faults = ((pod, self.detector.look(pod, policy, now).fault) for pod in ours)
-            yield from self._unknown_modes.report(job, policy, faults)
+            yield from self._report_unknown_mode(job, policy, now)
         elif looks:
             handled = handled or FaultJob(key, owner_of(job), now)
             due = self._look_for_faults(handled, job, policy, now)
@@ -333,6 +326,16 @@ class FaultHandler(Component):
             self._end(handled)
         times = self._times(handled, job, now) if handled is not None and active else []
         self._wake_at(key, [due, self.clocks.due(job, now), *times])
+
+    def _report_unknown_mode(self, job: Job, policy: FaultPolicy, now: int) -> Iterator[Command]:
+        """Once, when the first of its pods is faulty, not at each report of the hardware."""
+        for pod in job.pods.values() if self._unknown_modes.get(job.key) != policy.unknown_mode else ():
+            fault = self.detector.look(pod, policy, now).fault if self._book.is_ours(pod) else None
+            if fault is not None:
+                self._unknown_modes[job.key] = policy.unknown_mode
+                what = f"{pod.name}: {fault.why}; no pod is restarted: {policy.unknown_mode}"
+                yield job_events.policy_note(job, what)
+                return
 
     def _policy(self, job: Job, now: int) -> FaultPolicy:
         policy = read_fault_policy(job.labels, job.annotations, clusterd=self.clusterd.runs(now))

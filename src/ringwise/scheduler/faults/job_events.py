@@ -12,32 +12,11 @@ from ringwise.grammar import agrees, counted, listed
 from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent, SetResetConfig
 from ringwise.messages.event_reasons import EventReason
 from ringwise.placement.racks.levels import Level
-from ringwise.scheduler.cache.component import Context
-from ringwise.scheduler.faults.detection import FaultType, PodFault
+from ringwise.scheduler.faults.detection import FaultType
 from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod, part_name
 from ringwise.scheduler.faults.policy import FaultPolicy, ProcessRecovery, SubHealth
 from ringwise.scheduler.faults.restarts import WaitingRestart
-from ringwise.state.model import Pod
 from ringwise.wellknown import RESTART_REFUSED
-
-
-class UnknownModes:
-    def __init__(self, context: Context) -> None:
-        #: By job: what was reported already. It is reported once, not at each report of the hardware.
-        self._reported: dict[str, str] = context.job_tables.add({})
-
-    def report(
-        self, job: Job, policy: FaultPolicy, faults: Iterable[tuple[Pod, PodFault | None]]
-    ) -> list[Command]:
-        """An event for the first of its pods that is faulty."""
-        note = policy.unknown_mode
-        if self._reported.get(job.key) == note:
-            return []
-        fault_text = next((f"{pod.name}: {fault.why}" for pod, fault in faults if fault is not None), "")
-        if not fault_text:
-            return []
-        self._reported[job.key] = note
-        return [policy_note(job, f"{fault_text}; no pod is restarted: {note}")]
 
 
 def record_refusal(handled: FaultJob, job: Job) -> Iterator[AnnotatePod]:

@@ -61,6 +61,8 @@ class HeldPlacement:
     is_held: bool
     #: Somebody wants what it had to be for others: the job returns where it is free.
     given_back: bool = False
+    #: The pod failed.
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,8 @@ class PreviousPlacements(Component):
     def __init__(self, context: Context, jobs: FaultJobs) -> None:
         super().__init__(context)
         self._jobs = jobs
-        #: The placement of a pod that is about to end, if it is remembered; and whether the pod failed.
+        #: The placement of a pod that is about to end, if it is remembered.
         self._held: HeldPlacement | None = None
-        self._has_failed = False
         #: Jobs placed as a whole, by owner.
         self._rescheduling = context.record.add(
             RecordTable(
@@ -119,10 +118,7 @@ class PreviousPlacements(Component):
 
     @on(ie.PodEnding)
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
-        if event.pod is None:
-            self._held, self._has_failed = self._held_by(event.uid), False
-        else:
-            self._held, self._has_failed = self._held_until_end(event.pod)
+        self._held = self._held_by(event.uid) if event.pod is None else self._held_until_end(event.pod)
 
     @on(ie.PodChanged)
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
@@ -150,7 +146,7 @@ class PreviousPlacements(Component):
         if held is not None and held.given_back:
             self._lost_suspended(held, now)
         elif held is not None:
-            self._lost(held, now, failed=self._has_failed)
+            self._lost(held, now)
             self._notify(ie.PlacementLost(held.job, held.pod), now)
 
     def _held_by(self, uid: str, *, failed: bool = False) -> HeldPlacement | None:
@@ -173,20 +169,20 @@ class PreviousPlacements(Component):
             rank = leaving.rank
         else:
             rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
-        return HeldPlacement(job, pod, placement.node, placement.chips, rank, is_held, given_back)
+        return HeldPlacement(job, pod, placement.node, placement.chips, rank, is_held, given_back, failed)
 
-    def _held_until_end(self, pod: Pod) -> tuple[HeldPlacement | None, bool]:
-        """The placement of a pod whose phase says that it ended, if it is remembered; whether it failed.
+    def _held_until_end(self, pod: Pod) -> HeldPlacement | None:
+        """The placement of a pod whose phase says that it ended, if it is remembered.
 
         A pod that was being deleted did not fail (S9): a kubelet says Failed or Succeeded before it removes
         the pod, by the exit code with which the containers ended on its signal.
         """
         if pod.live:
-            return None, False
+            return None
         before = self._state.pods.get(pod.uid)
         left = pod.deleting or pod.uid in self._leaving or (before is not None and before.pod.deleting)
         failed = pod.phase == "Failed" and not left
-        return (self._held_by(pod.uid, failed=failed) if left or failed else None), failed
+        return self._held_by(pod.uid, failed=failed) if left or failed else None
 
     def _is_given_back(self, pod: Pod) -> bool:
         """Whether its job was suspended, or starts over because somebody wants so."""
@@ -210,17 +206,17 @@ class PreviousPlacements(Component):
         preferred = self._configuration.settings.prefer_previous_node
         return preferred and pod.owner is not None and bool(pod.owner.uid)
 
-    def _lost(self, held: HeldPlacement, now: int, *, failed: bool) -> None:
+    def _lost(self, held: HeldPlacement, now: int) -> None:
         """The pod is gone or failed. Its placement is remembered only while its job continues."""
         if not self.continues(held.job, held.pod):
             return
-        if failed and not placed_as_a_whole(held.job, held.pod) and is_recreated(held.job, held.pod):
+        if held.failed and not placed_as_a_whole(held.job, held.pod) and is_recreated(held.job, held.pod):
             self._failed.add(held.pod.uid, self._leaving_pod(held, False, now))
         if not held.is_held:
             if self._prefers_previous_node(held.pod):
-                self._lost_without_reservation(held, now, failed)
+                self._lost_without_reservation(held, now)
             return
-        entry = self._remember(self._leaving_pod(held, failed, now), now)
+        entry = self._remember(self._leaving_pod(held, held.failed, now), now)
         held.job.previous_nodes = entry.nodes
 
     def _leaving_pod(self, held: HeldPlacement, failed: bool, now: int) -> LeavingPod:
@@ -387,12 +383,12 @@ class PreviousPlacements(Component):
         if not entry.nodes:
             self._end(owner)
 
-    def _lost_without_reservation(self, held: HeldPlacement, now: int, failed: bool) -> None:
+    def _lost_without_reservation(self, held: HeldPlacement, now: int) -> None:
         owner = owner_of_pod(held.pod)
         if owner:
             resource = held.pod.cls.resource or ""
             name = self._state.names[held.node]
-            faulty = failed or is_unfit(self._state, resource, name, held.chips)
+            faulty = held.failed or is_unfit(self._state, resource, name, held.chips)
             node = PreviousNode(name, faulty=faulty, lost=now)
             self._preferred.lost(owner, held.job, {held.rank: node}, alone=held.pod.group is None)
 

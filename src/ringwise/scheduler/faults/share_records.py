@@ -102,8 +102,7 @@ class ShareRecords(Component):
 
     @on(ie.PodEnding)
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
-        pod = event.pod
-        self._ending_pod = self._before_gone(event.uid) if pod is None else self._before(pod)
+        self._ending_pod = self._before(event.uid, event.pod)
 
     @on(ie.PodChanged)
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
@@ -121,22 +120,20 @@ class ShareRecords(Component):
         self._gone(ending, now)
         self._given_up.discard(event.uid)
 
-    def _before(self, pod: Pod) -> EndingPod | None:
-        """The pod as it is now, if this report of it begins its end or ends it."""
-        record = self._state.pods.get(pod.uid)
+    def _before(self, uid: str, pod: Pod | None = None) -> EndingPod | None:
+        """The pod as it is now, if this report of it begins its end or ends it; without one, it is ended."""
+        record = self._state.pods.get(uid)
         if record is None or record.node < 0:
             return None
+        if pod is None:
+            return self._ending(uid)
         # A pod that is being deleted ends as Failed or Succeeded before it is gone; neither is what it says.
         left = pod.deleting or record.pod.deleting
         ends = pod.phase == "Failed" or (pod.phase == "Succeeded" and left)
         if not ends and not (pod.deleting and not record.pod.deleting):
             return None
         failed = pod.phase == "Failed" and not left
-        return self._ending(pod.uid, failed=failed, rejected=failed and bool(pod.rejected))
-
-    def _before_gone(self, uid: str) -> EndingPod | None:
-        record = self._state.pods.get(uid)
-        return self._ending(uid) if record is not None and record.node >= 0 else None
+        return self._ending(uid, failed=failed, rejected=failed and bool(pod.rejected))
 
     def _ending(self, uid: str, *, failed: bool = False, rejected: bool = False) -> EndingPod | None:
         job = self._book.job_of(uid)
@@ -182,7 +179,7 @@ class ShareRecords(Component):
 
     @on(ie.DeletingPod)
     def _deleting_pod(self, event: ie.DeletingPod, now: int) -> None:
-        self._leaves(self._before_gone(event.uid))
+        self._leaves(self._before(event.uid))
 
     def _leaves(self, ending: EndingPod | None) -> None:
         """The pod begins to terminate: until it is gone it uses its share itself."""
@@ -304,7 +301,6 @@ class ShareRecords(Component):
         share = self._shares.get(owner)
         if share is None:
             return
-        self._touched[owner] = None
         self._hand_over(share, job)
         self._usage.reserved.touch(job.key)
 
