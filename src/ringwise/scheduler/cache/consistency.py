@@ -36,14 +36,13 @@ def inconsistencies(
     ]
 
 
-def _chips(state: ClusterState) -> list[str]:
+def _chips(state: ClusterState) -> Iterator[str]:
     """N6: no chip is given twice, and the masks agree with the pods."""
-    result = []
     if state.node_count != sum(node is not None for node in state.nodes):
-        result.append(f"the number of nodes is wrong: {state.node_count}")
+        yield f"the number of nodes is wrong: {state.node_count}"
     for resource, fleet in state.fleets.items():
         if fleet.size != sum(allocatable >= 0 for allocatable in fleet.allocatable):
-            result.append(f"the number of nodes with {resource} is wrong: {fleet.size}")
+            yield f"the number of nodes with {resource} is wrong: {fleet.size}"
         if resource == HOSTS:
             continue
         held = [0] * len(state.names)
@@ -61,7 +60,7 @@ def _chips(state: ClusterState) -> list[str]:
             twice = held[placement.node] & placement.chips
             if twice and not fleet.extra_claims:
                 chips = chip_names(resource, chips_of(twice))
-                result.append(f"{state.names[placement.node]}: {chips} given twice")
+                yield f"{state.names[placement.node]}: {chips} given twice"
             held[placement.node] |= placement.chips
             if placement.pod.node == state.names[placement.node]:
                 doubtful[placement.node] |= placement.doubtful
@@ -69,44 +68,36 @@ def _chips(state: ClusterState) -> list[str]:
             for left in state.left_chips(name, resource).values():
                 doubtful[node] |= left
             if held[node] != fleet.held[node]:
-                result.append(
-                    f"{name}: pods hold {held[node]:b} of {resource}, recorded are {fleet.held[node]:b}"
-                )
+                yield f"{name}: pods hold {held[node]:b} of {resource}, recorded are {fleet.held[node]:b}"
             if doubtful[node] != fleet.doubtful[node]:
-                result.append(f"{name}: the mask of doubtful chips of {resource} is wrong")
+                yield f"{name}: the mask of doubtful chips of {resource} is wrong"
             if sums[node] != fleet.requested[node]:
-                result.append(
-                    f"{name}: pods ask {sums[node]} of {resource}, recorded are {fleet.requested[node]}"
-                )
+                yield f"{name}: pods ask {sums[node]} of {resource}, recorded are {fleet.requested[node]}"
             if fleet.free(node) != fleet.free_mask[node]:
-                result.append(f"{name}: the free chips of {resource} are out of date")
-    return result
+                yield f"{name}: the free chips of {resource} are out of date"
 
 
-def _reserved(state: ClusterState, reservations: Iterable[Reservation]) -> list[str]:
-    result = []
+def _reserved(state: ClusterState, reservations: Iterable[Reservation]) -> Iterator[str]:
     reserved: dict[tuple[str, int], int] = {}
     for reservation in reservations:
         for node, mask in reservation.chips.items():
             key = (reservation.resource, node)
             if reserved.get(key, 0) & mask:
-                result.append(f"{state.names[node]}: a chip is reserved for two jobs")
+                yield f"{state.names[node]}: a chip is reserved for two jobs"
             reserved[key] = reserved.get(key, 0) | mask
     for resource, fleet in state.fleets.items():
         for node, mask in enumerate(fleet.reserved):
             if mask != reserved.get((resource, node), 0):
-                result.append(f"{state.names[node]}: the mask of reserved chips is wrong")
-    return result
+                yield f"{state.names[node]}: the mask of reserved chips is wrong"
 
 
-def _nodes(state: ClusterState) -> list[str]:
-    result = []
+def _nodes(state: ClusterState) -> Iterator[str]:
     if state.open_marks:
-        result.append("a transaction is still open")
+        yield "a transaction is still open"
     for number, name in enumerate(state.names):
         there = {uid for uid, placement in state.pods.items() if placement.node == number}
         if there != set(state.pods_on[number]):
-            result.append(f"{name}: its list of pods is wrong")
+            yield f"{name}: its list of pods is wrong"
         shape = state.shape_of(number)
         if shape is not None and state.nodes[number] is not None:
             cpu = sum(state.pods[uid].pod.cls.cpu_milli for uid in there)
@@ -114,20 +105,17 @@ def _nodes(state: ClusterState) -> list[str]:
             more = state.reserved_load(number)
             counted = (cpu + more.cpu_milli, memory + more.memory, len(there) + more.pods)
             if (shape.cpu_used, shape.memory_used, shape.pods) != counted:
-                result.append(f"{name}: its load is wrong")
-    return result
+                yield f"{name}: its load is wrong"
 
 
-def _jobs(state: ClusterState, book: JobBook) -> list[str]:
-    result = []
+def _jobs(state: ClusterState, book: JobBook) -> Iterator[str]:
     for job in book.jobs.values():
         for uid, pod in job.pods.items():
             placement = state.pods.get(uid)
             if placement is None or placement.pod is not pod:
-                result.append(f"{job.key}: pod {pod.name} is not the one the state knows")
+                yield f"{job.key}: pod {pod.name} is not the one the state knows"
             if book.job_of(uid) is not job:
-                result.append(f"{job.key}: pod {pod.name} is recorded with another job")
-    return result
+                yield f"{job.key}: pod {pod.name} is recorded with another job"
 
 
 def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str]:
