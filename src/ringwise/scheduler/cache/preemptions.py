@@ -6,7 +6,7 @@ also under the next leader: what is remembered is written whenever it changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ringwise.durations import SECOND, ExponentialBackoff, time_text
@@ -109,21 +109,20 @@ class Preemptions(Component):
         self._warnings.setdefault(job.key, []).append(warning)
         self._forget(now)
 
-    def after_cycle(self, now: int) -> list[Command]:
-        """Return evictions, after an annotation of each pod and an Event of each job."""
-        commands: list[Command] = []
+    def after_cycle(self, now: int) -> Iterator[Command]:
+        """Yield evictions, after an annotation of each pod and an Event of each job."""
         for key, written in self._warnings.items():
             job, entry = self._book.jobs.get(key), self.jobs.get(key)
-            commands += written
+            yield from written
             if job is not None and entry is not None:
                 pods = counted(entry.pods, "pod is", "pods are")
                 word = "preempted" if entry.cause == "preempt" else "reclaimed"
                 what = f"{counted(entry.chips, 'chip')}, {entry.hours} are lost"
                 message = f"{pods} {word} for {entry.by}: {what}"
-                commands.append(RecordJobEvent.about(job, EventReason.PREEMPTED, message))
-        evictions, self._evictions = self._evictions, []
+                yield RecordJobEvent.about(job, EventReason.PREEMPTED, message)
+        yield from self._evictions
+        self._evictions.clear()
         self._warnings.clear()
-        return [*commands, *evictions]
 
     @on(EvictFailed)
     def _evict_failed(self, event: EvictFailed, now: int) -> None:

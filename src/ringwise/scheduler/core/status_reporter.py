@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
@@ -333,10 +333,10 @@ class QueueStatusReporter:
                 # Jobs may name queues that do not exist.
                 del self._counts[queue]
 
-    def changes(self) -> list[SetQueueStatus]:
+    def changes(self) -> Iterator[SetQueueStatus]:
         """The status of queues, where it differs from what was reported: those that were touched first."""
         if not self._touched:
-            return []
+            return
         touched, self._touched = self._touched, {}
         totals: dict[str, Amounts] = {}
         for name in self._queues:
@@ -345,15 +345,13 @@ class QueueStatusReporter:
                 used["pods"] = pods
             for above in self._upwards(name) if used else ():
                 add(totals.setdefault(above, {}), used)
-        result = []
         names = dict.fromkeys(chain(touched, *map(self._upwards, touched), self._queues))
         for name in filter(self._queues.__contains__, names):
             counts, used, last = self._counts.get(name, {}), totals.get(name, {}), self._reported.get(name)
             if last is None or last.allocated != used or last.groups != counts:
                 status = SetQueueStatus(name, dict(sorted(counts.items())), dict(sorted(used.items())))
                 self._reported[name] = status
-                result.append(status)
-        return result
+                yield status
 
     def _upwards(self, name: str) -> Sequence[str]:
         """The queue and those above it, each once."""
