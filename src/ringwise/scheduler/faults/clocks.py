@@ -32,13 +32,11 @@ class Clocks:
         #: By job.
         self.by_job = context.record.add(RecordTable("clocks", RescheduleClock))
 
-    def begin(self, job: Job, now: int) -> RescheduleClock:
+    def begin(self, job: Job, now: int) -> None:
         """Pods of the job are lost. A clock that it has already goes on."""
-        clock = self.by_job.get(job.key)
-        if clock is None:
-            clock = self.by_job[job.key] = RescheduleClock(owner_of(job), now)
-        job.clock = clock
-        return clock
+        if job.key not in self.by_job:
+            self.by_job[job.key] = RescheduleClock(owner_of(job), now)
+        job.clock = self.by_job[job.key]
 
     def attach(self, job: Job) -> None:
         """The job was seen, perhaps made anew."""

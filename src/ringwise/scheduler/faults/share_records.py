@@ -277,12 +277,11 @@ class ShareRecords(Component):
         if job is None:
             return ()
         placements = self._state.pods
-        held = [
-            pod
+        return {
+            self._rank(share, job, pod)
             for uid, pod in job.pods.items()
             if placements[uid].node >= 0 or (pod.phase == "Succeeded" and not pod.deleting)
-        ]
-        return {self._rank(share, job, pod) for pod in held}
+        }
 
     # -- jobs come back ----------------------------------------------------------------------
 
