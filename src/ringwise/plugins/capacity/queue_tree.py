@@ -8,7 +8,7 @@ Usage is read from the session each time: it changes with every placement of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 
 from ringwise.framework.amounts import Amount, Amounts, add, share, smaller
@@ -66,7 +66,7 @@ class QueueTree:
             self._hang(root)
             self._share_tree(root)
         else:
-            self._share_flat()
+            _share(self._nodes.values(), session.usage.capacity)
 
     def __getitem__(self, name: str) -> QueueNode | None:
         return self._nodes.get(name)
@@ -106,46 +106,19 @@ class QueueTree:
             passed.add(upper.name)
             upper = upper.parent
 
-    def _share_flat(self) -> None:
-        total = self._session.usage.capacity
-        guaranteed: Amounts = {}
-        for node in self._nodes.values():
-            add(guaranteed, node.queue.guarantee)
-        for node in self._nodes.values():
-            node.guarantee = node.queue.guarantee
-            free = {
-                name: max(0, amount - guaranteed.get(name, 0) + node.guarantee.get(name, 0))
-                for name, amount in total.items()
-            }
-            node.limit = smaller(node.queue.limits, free)
-            node.deserved = _deserved(node)
-
     def _share_tree(self, root: QueueNode) -> None:
         """Limits from the root downwards; without a capability the root has none."""
         root.limit = {**root.queue.limits}
-        self._share_below(root)
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            _share(node.children, node.limit)
+            waiting += node.children
         guarantee: Amounts = {}
         for child in root.children:
             add(guarantee, child.guarantee)
             add(root.deserved, child.deserved)
         root.guarantee = guarantee
-
-    def _share_below(self, top: QueueNode) -> None:
-        waiting = [top]
-        while waiting:
-            node = waiting.pop()
-            guaranteed: Amounts = {}
-            for child in node.children:
-                add(guaranteed, child.queue.guarantee)
-            for child in node.children:
-                child.guarantee = child.queue.guarantee
-                free = {
-                    name: max(0, amount - guaranteed.get(name, 0) + child.guarantee.get(name, 0))
-                    for name, amount in node.limit.items()
-                }
-                child.limit = smaller(child.queue.limits, free)
-                child.deserved = _deserved(child)
-                waiting.append(child)
 
     # -- reading -------------------------------------------------------------------------
 
@@ -201,9 +174,22 @@ class QueueTree:
         return len(node.above) + 1
 
 
-def _deserved(node: QueueNode) -> Amounts:
-    """What the queue deserves: within its limit, and at least its guarantee."""
-    result = {name: min(amount, node.limit.get(name, amount)) for name, amount in node.queue.deserved.items()}
-    for name, amount in node.guarantee.items():
-        result[name] = max(result.get(name, 0), amount)
-    return result
+def _share(nodes: Collection[QueueNode], total: Mapping[str, Amount]) -> None:
+    """Set what each of these queues may use of what they share, and what it deserves.
+
+    It deserves no more than its limit, and at least its guarantee.
+    """
+    guaranteed: Amounts = {}
+    for node in nodes:
+        add(guaranteed, node.queue.guarantee)
+    for node in nodes:
+        own = node.guarantee = node.queue.guarantee
+        free = {
+            name: max(0, amount - guaranteed.get(name, 0) + own.get(name, 0))
+            for name, amount in total.items()
+        }
+        node.limit = smaller(node.queue.limits, free)
+        deserved = node.queue.deserved
+        node.deserved = {name: min(amount, node.limit.get(name, amount)) for name, amount in deserved.items()}
+        for name, amount in own.items():
+            node.deserved[name] = max(node.deserved.get(name, 0), amount)

@@ -109,21 +109,19 @@ WITHOUT_EFFECT = (
 
 class Predicates:
     def __init__(self, option: PluginOption) -> None:
+        self._option = option
         self._affinity = option.value(NODE_AFFINITY)
         self._taints = option.value(TAINT_TOLERATION)
-        self._ports = option.value(NODE_PORTS)
-        self._pod_affinity = option.value(POD_AFFINITY)
-        self._spread = option.value(TOPOLOGY_SPREAD)
-        self._volume_limits = option.value(VOLUME_LIMITS)
-        self._volume_zones = option.value(VOLUME_ZONES)
-        self._volume_binding = option.value(VOLUME_BINDING)
-        self._bind_timeout = option.value(BIND_TIMEOUT)
         #: Answers that do not depend on the load, by class of pods and class of nodes.
         self._by_class: dict[tuple[PodClass, int], Reason | None] = {}
 
     def open(self, session: Session) -> None:
+        value = self._option.value
         filters = NodeFilters(
-            session, ports=self._ports, pod_affinity=self._pod_affinity, spread=self._spread
+            session,
+            ports=value(NODE_PORTS),
+            pod_affinity=value(POD_AFFINITY),
+            spread=value(TOPOLOGY_SPREAD),
         )
         self._node_sets, self._state = session.topology.node_sets, session.state
         session.register(PREDICATE, self.predicate)
@@ -132,14 +130,10 @@ class Predicates:
         session.register(NODE_FILTER, filters.filter)
         session.register(NODE_FILTER, filters.evenly)
         session.register(NODE_FILTER, self.by_amounts)
-        if self._volume_binding or self._volume_zones or self._volume_limits:
-            volumes = PodVolumes(
-                session,
-                binding=self._volume_binding,
-                zones=self._volume_zones,
-                limits=self._volume_limits,
-                timeout=self._bind_timeout,
-            )
+        binding, zones, limits = value(VOLUME_BINDING), value(VOLUME_ZONES), value(VOLUME_LIMITS)
+        if binding or zones or limits:
+            timeout = value(BIND_TIMEOUT)
+            volumes = PodVolumes(session, binding=binding, zones=zones, limits=limits, timeout=timeout)
             session.register(CLAIMS, volumes)
             session.register(JOB_ENQUEUEABLE, volumes.enqueueable)
             session.register(NODE_FILTER, volumes.filter)
