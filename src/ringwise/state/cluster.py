@@ -283,7 +283,10 @@ class ClusterState:
         self._fleet(report.resource)
         self._redescribe(report.node)
         self._take_mounted(report)
-        self._take_mounted_parts(report)
+        number = self.node_id.get(report.node)
+        if number is not None and self._has_parts(number):
+            # V4: what the device plugin mounted stands for the chips of pods with shares and vNPUs.
+            self._hold_again(number)
 
     def _take_mounted(self, report: DeviceReport) -> None:
         """N8: what the device plugin mounted stands for the chips of its pods; what is doubtful is added."""
@@ -305,12 +308,6 @@ class ClusterState:
                 record.doubtful = doubtful
                 self._hold(record, number, chips, assumed)
         self._withhold_left(report.node, report.resource)
-
-    def _take_mounted_parts(self, report: DeviceReport) -> None:
-        """V4: what the device plugin mounted stands for the chips of pods with shares and vNPUs."""
-        number = self.node_id.get(report.node)
-        if number is not None and self._has_parts(number):
-            self._hold_again(number)
 
     def _observe(self, record: PodRecord, number: int) -> None:
         """What a bound pod was bound with, as first read, and whether its device plugin has served it."""

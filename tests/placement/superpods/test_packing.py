@@ -8,12 +8,24 @@ import pytest
 
 from ringwise.placement.superpods.blocks import BlockPlan, Free, Origin
 from ringwise.placement.superpods.packing import BlockRequest, Packing, SuperPodSettings, plan, plan_one_pod
-from ringwise.placement.superpods.whole_job import selection_sequence
+from ringwise.placement.superpods.whole_job import whole_job_key
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
 from tests.placement.superpods.plans import per_superpod
 
 BOTH = pytest.mark.parametrize("packing", list(Packing), ids=lambda packing: packing.value)
+
+
+def selection_sequence(
+    nodes_per_block: int, blocks: int, reserve: int, super_pod_size: int
+) -> tuple[int, ...]:
+    """Rule P2: the free counts that hold the whole job, in the order of preference."""
+    keyed = [
+        (key, free)
+        for free in range(super_pod_size + 1)
+        if (key := whole_job_key(free, nodes_per_block, blocks, reserve)) is not None
+    ]
+    return tuple(free for _, free in sorted(keyed))
 
 
 def placed(answer: BlockPlan | Reason) -> BlockPlan:

@@ -35,8 +35,8 @@ from ringwise.placement.racks.reasons import (
     NOT_ENOUGH_BLOCKS,
     NOT_ENOUGH_NODES,
 )
+from ringwise.placement.superpods.packing import check_counts
 from ringwise.reasons import Reason
-from ringwise.topology.reasons import SUPERPOD_OVERSIZE
 from ringwise.topology.superpods import NodeId, order_key
 
 
@@ -73,14 +73,9 @@ def fullest_nodes(free: FreeRacks, idle_chips: Mapping[NodeId, int]) -> FreeRack
 
 
 def check_sizes(free: FreeRacks, super_pod_size: int) -> Reason | None:
-    """More free nodes than a SuperPoD can have: an id or the setting is wrong (P6)."""
-    for superpod in sorted(free, key=order_key):
-        nodes = sum(len(rack) for rack in free[superpod].values())
-        if nodes > super_pod_size:
-            return SUPERPOD_OVERSIZE(
-                superpod=superpod, nodes=nodes, what="free node", super_pod_size=super_pod_size
-            )
-    return None
+    """Rule P6, for the nodes of all racks of a SuperPoD."""
+    counts = ((one, sum(map(len, free[one].values()))) for one in sorted(free, key=order_key))
+    return check_counts(counts, super_pod_size)
 
 
 def _stages(free: FreeRacks, request: RackRequest, super_pod_size: int) -> Sequence[RackBlock] | Reason:

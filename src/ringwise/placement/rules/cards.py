@@ -189,9 +189,8 @@ class WholeCards(CachingRule[DuoCards]):
 # -- 310 and 310P Duo by card (N4): a pod stays on one card
 
 
-class CountsPresent(NamedTuple):
-    #: The different free counts among the cards, ascending.
-    counts: tuple[int, ...]
+#: The different free counts among the cards, ascending.
+CountsPresent = tuple[int, ...]
 
 
 class OneCard(CachingRule[CountsPresent]):
@@ -202,10 +201,10 @@ class OneCard(CachingRule[CountsPresent]):
         self._preference = Preference(board)
 
     def _signature(self, usable: int, allocatable: int, faulty: int) -> CountsPresent:
-        return CountsPresent(tuple(sorted(set(self.free_per_ring(usable)))))
+        return tuple(sorted(set(self.free_per_ring(usable))))
 
     def _score(self, signature: CountsPresent, request: int, multi_pod: bool) -> int | None:
-        place = self._preference.place(request, signature.counts)
+        place = self._preference.place(request, signature)
         return None if place is None else _WEIGHT * (self._preference.unfit - place)
 
     def _choose(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:

@@ -73,7 +73,7 @@ def plan(free: FreeBySuperPod, request: BlockRequest, settings: SuperPodSettings
             pack(differing, nodes_per_block, blocks, reserve, softly)
             return differing
 
-        problem = _check_counts(BlockAssignment(free), settings.super_pod_size)
+        problem = check_counts(BlockAssignment(free).counts(), settings.super_pod_size)
         if problem is not None:
             return problem
         done = packed(soft)
@@ -85,7 +85,7 @@ def plan(free: FreeBySuperPod, request: BlockRequest, settings: SuperPodSettings
         softly = not soft and not packed(True).open
         return _differing_reason(DifferingAssignment(free, ids, pods), done, nodes_per_block, softly)
     assignment = BlockAssignment(free, logical_ids)
-    problem = _check_counts(assignment, settings.super_pod_size)
+    problem = check_counts(assignment.counts(), settings.super_pod_size)
     if problem is not None:
         return problem
     problem = _check_room(assignment, nodes_per_block, blocks, soft, request.chips_per_node)
@@ -154,9 +154,10 @@ def plan_one_pod(
 
     Only the nodes with the fewest idle chips are candidates, so that emptier nodes stay whole.
     """
-    for superpod in sorted(idle, key=order_key):
-        if len(idle[superpod]) > settings.super_pod_size:
-            return _oversize(superpod, len(idle[superpod]), settings.super_pod_size)
+    counts = ((superpod, len(idle[superpod])) for superpod in sorted(idle, key=order_key))
+    problem = check_counts(counts, settings.super_pod_size)
+    if problem is not None:
+        return problem
     fewest = min((chips for nodes in idle.values() for _, chips in nodes), default=0)
     fullest: dict[SuperPodId, Free] = {
         superpod: [node for node, chips in nodes if chips == fewest] for superpod, nodes in idle.items()
@@ -164,18 +165,16 @@ def plan_one_pod(
     return plan(fullest, BlockRequest(1, 1), settings)
 
 
-def _check_counts(assignment: BlockAssignment, super_pod_size: int) -> Reason | None:
-    """Rule P6: more free nodes than `super-pod-size` are an error."""
-    for superpod, count in assignment.counts():
+def check_counts(counts: Iterable[tuple[SuperPodId, int]], super_pod_size: int) -> Reason | None:
+    """Rule P6: more free nodes than `super-pod-size` are an error: an id or the setting is wrong."""
+    for superpod, count in counts:
         if count < 0:
             raise ValueError(f"SuperPoD {superpod} cannot have {counted(count, 'free node')}")
         if count > super_pod_size:
-            return _oversize(superpod, count, super_pod_size)
+            return SUPERPOD_OVERSIZE(
+                superpod=superpod, nodes=count, what="free node", super_pod_size=super_pod_size
+            )
     return None
-
-
-def _oversize(superpod: SuperPodId, nodes: int, super_pod_size: int) -> Reason:
-    return SUPERPOD_OVERSIZE(superpod=superpod, nodes=nodes, what="free node", super_pod_size=super_pod_size)
 
 
 def _check_room(

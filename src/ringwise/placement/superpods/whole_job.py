@@ -28,18 +28,6 @@ def whole_job_key(free: int, nodes_per_block: int, blocks: int, reserve: int) ->
     return (False, waste, further_blocks) if further_blocks < blocks else (True, beyond, 0)
 
 
-def selection_sequence(
-    nodes_per_block: int, blocks: int, reserve: int, super_pod_size: int
-) -> tuple[int, ...]:
-    """Rule P2: the free counts that hold the whole job, in the order of preference."""
-    keyed = [
-        (key, free)
-        for free in range(super_pod_size + 1)
-        if (key := whole_job_key(free, nodes_per_block, blocks, reserve)) is not None
-    ]
-    return tuple(free for _, free in sorted(keyed))
-
-
 def pack_whole_job(
     assignment: BlockAssignment, nodes_per_block: int, blocks: int, reserve: int, soft: bool
 ) -> None:
