@@ -46,7 +46,8 @@ class Argument(Generic[T]):
     default: T
     allowed: str
     meaning: str
-    convert: Callable[[str], T]
+    #: None, or a ValueError with more about it: the text is not allowed.
+    convert: Callable[[str], T | None]
     #: The values to choose from, when there are few; used for "did you mean".
     words: tuple[str, ...] = ()
     #: How the default is printed on the reference page, where the plain value is not enough.
@@ -56,14 +57,15 @@ class Argument(Generic[T]):
 
     def read(self, text: str) -> T:
         """The value that is written as `text`. Raises `InvalidArgument`."""
+        detail = ""
         try:
-            return self.convert(text)
+            value = self.convert(text)
         except ValueError as error:
-            detail = f": {error}" if str(error) else ""
+            value, detail = None, f": {error}" if str(error) else ""
+        if value is None:
             guess = did_you_mean(text, self.words)
-            raise InvalidArgument(
-                f"{quoted(text)} is not allowed{detail}; allowed: {self.allowed}{guess}"
-            ) from None
+            raise InvalidArgument(f"{quoted(text)} is not allowed{detail}; allowed: {self.allowed}{guess}")
+        return value
 
     @property
     def printed_default(self) -> str:
@@ -115,13 +117,9 @@ def integer(
     limit_text: str = "",
     has_effect: bool = True,
 ) -> Argument[int]:
-    def convert(text: str) -> int:
-        if not _WHOLE_NUMBER.fullmatch(text):
-            raise ValueError
-        number = int(text)
-        if number < minimum or (maximum is not None and number > maximum):
-            raise ValueError
-        return number
+    def convert(text: str) -> int | None:
+        number = int(text) if _WHOLE_NUMBER.fullmatch(text) else minimum - 1
+        return number if minimum <= number <= (number if maximum is None else maximum) else None
 
     span = f"{minimum} to {maximum}" if maximum is not None else f"{minimum} or more"
     noun = f"a whole number of {unit}" if unit else "a whole number"
@@ -146,34 +144,26 @@ def score_weight(name: str, default: int, meaning: str, *, has_effect: bool = Tr
 def decimal(name: str, default: float, meaning: str, *, minimum: float = 0.0) -> Argument[float]:
     """A number that may have a fraction."""
 
-    def convert(text: str) -> float:
-        if not _NUMBER.fullmatch(text):
-            raise ValueError
-        number = float(text)
-        if number < minimum:
-            raise ValueError
-        return number
+    def convert(text: str) -> float | None:
+        return float(text) if _NUMBER.fullmatch(text) and float(text) >= minimum else None
 
     return Argument(name, default, f"a number, {minimum:g} or more", meaning, convert)
 
 
 def waiting_time(name: str, meaning: str) -> Argument[int]:
     """A span of time in nanoseconds, written as a Go duration; 0 where it is not set."""
-
-    def convert(text: str) -> int:
-        span = go_duration(text)
-        if span is None:
-            raise ValueError
-        return span
-
     allowed = 'a duration such as "90s", "10m" or "1h30m"; 0 for none'
-    return Argument(name, 0, allowed, meaning, convert, default_text="none")
+    return Argument(name, 0, allowed, meaning, go_duration, default_text="none")
 
 
 def boolean(name: str, default: bool, meaning: str, *, has_effect: bool = True) -> Argument[bool]:
-    return Argument(
-        name, default, "true or false", meaning, _boolean, words=("true", "false"), has_effect=has_effect
-    )
+    by_text = {"true": True, "false": False}
+
+    def convert(text: str) -> bool | None:
+        return by_text.get(text.lower())
+
+    allowed = "true or false"
+    return Argument(name, default, allowed, meaning, convert, words=tuple(by_text), has_effect=has_effect)
 
 
 def choice(
@@ -189,13 +179,9 @@ def choice(
     words = tuple(by_text)
     by_text.update(synonyms or {})
 
-    def convert(text: str) -> C:
-        if text not in by_text:
-            raise ValueError
-        return by_text[text]
-
     allowed = " or ".join(words).replace(" or ", ", ", len(words) - 2)
-    return Argument(name, choices[0] if default is None else default, allowed, meaning, convert, words=words)
+    first = choices[0] if default is None else default
+    return Argument(name, first, allowed, meaning, by_text.get, words=words)
 
 
 def resource_list(name: str, meaning: str, *, has_effect: bool = True) -> Argument[tuple[str, ...]]:
@@ -222,10 +208,8 @@ def any_text(name: str, meaning: str) -> Argument[str]:
 def label_key(name: str, meaning: str) -> Argument[str]:
     """The key of a label, as the API server allows it; empty: none."""
 
-    def convert(text: str) -> str:
-        if text and not is_label_key(text):
-            raise ValueError
-        return text
+    def convert(text: str) -> str | None:
+        return text if not text or is_label_key(text) else None
 
     allowed = "the key of a label, such as example.com/owner"
     return Argument(name, "", allowed, meaning, convert, default_text="none")
@@ -237,13 +221,6 @@ def resource_levels(name: str, meaning: str) -> Argument[str]:
         'JSON such as {"tree": {"level1": {"label": "rack", "reservedNode": 1}, "level2": {"label": "room"}}}'
     )
     return Argument(name, "", allowed, meaning, _resource_levels, default_text="none", has_effect=False)
-
-
-def _boolean(text: str) -> bool:
-    word = text.lower()
-    if word not in ("true", "false"):
-        raise ValueError
-    return word == "true"
 
 
 def _resource_levels(text: str) -> str:
