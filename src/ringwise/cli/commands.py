@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -20,6 +21,7 @@ PLUGIN = "kubectl-ringwise"
 #: Commands, by identity, whose help has its examples.
 _WITH_EXAMPLES: set[int] = set()
 
+_SHORT_WITH_EQUALS = re.compile(r"^(-[a-zA-Z])=(?=.)", re.DOTALL)
 #: Values of --dry-run for which a command changes nothing.
 _DRY_RUN = ("--dry-run=client", "--dry-run=server")
 
@@ -57,7 +59,9 @@ class LazyGroup(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         typed = list(args)
-        # As in kubectl, --dry-run is a flag that can have a value.
+        # As in kubectl, -o=json is -o json, and --dry-run is a flag that can have a value.
+        end = args.index("--") if "--" in args else len(args)
+        args = [_SHORT_WITH_EQUALS.sub(r"\1", arg) for arg in args[:end]] + args[end:]
         args = ["--dry-run" if arg in _DRY_RUN else arg for arg in args if arg != "--dry-run=none"]
         context = super().make_context(info_name, args, parent, **extra)
         context.meta.setdefault(TYPED, typed)

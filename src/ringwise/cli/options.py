@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    _Formats = click.Choice[str]
+else:
+    # Older versions of click have no type argument here.
+    _Formats = click.Choice
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -15,6 +21,8 @@ class Decorator(Protocol):
     def __call__(self, command: Command, /) -> Command: ...
 
 
+#: How the format begins that prints values of the JSON document.
+JSONPATH = "jsonpath="
 #: The command that shows them.
 OPTIONS = "options"
 _HINT = f"Use 'ringwise {OPTIONS}' for options that are common to many commands."
@@ -85,9 +93,27 @@ def files_option(help: str, name: str = "files", **more: Any) -> Decorator:
     return option(f"-f --filename {name}", help, FILES, multiple=True, **more)
 
 
+class OutputFormat(_Formats):
+    """A format; where JSON is one, also jsonpath=TEMPLATE."""
+
+    def __init__(self, *formats: str) -> None:
+        super().__init__([*formats, "jsonpath=TEMPLATE"] if "json" in formats else formats)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.startswith(JSONPATH) or value in self.choices:
+            return str(super().convert(value, param, ctx))
+        from ringwise.cli.jsonpath import JsonPathError, parse_template
+
+        try:
+            parse_template(value.removeprefix(JSONPATH))
+        except JsonPathError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
 def output_choice(*formats: str, help: str = "Output format.", **more: Any) -> Decorator:
     """The first format is the default."""
-    return option("-o --output", help, click.Choice(formats), formats[0], **more)
+    return option("-o --output", help, OutputFormat(*formats), formats[0], **more)
 
 
 # -- options of several commands -------------------------------------------------------------------

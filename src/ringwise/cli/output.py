@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.options import JSONPATH
 from ringwise.durations import seconds_text
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def document_text(document: Any, output: str) -> str:
     """Equal documents are equal bytes."""
     import msgspec
 
+    if output.startswith(JSONPATH):
+        return values_text(document, output)
     if output == "json":
         return json.dumps(document, indent=2, ensure_ascii=False, default=msgspec.to_builtins) + "\n"
     import yaml
@@ -42,6 +45,18 @@ def document_text(document: Any, output: str) -> str:
     # Rows may share equal parts: YAML would name the first and refer to it from the others.
     whole = type("Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda self, data: True})
     return str(yaml.dump(msgspec.to_builtins(document), Dumper=whole, sort_keys=False, allow_unicode=True))
+
+
+def values_text(value: Any, output: str) -> str:
+    """The text of `-o jsonpath=TEMPLATE` for a document, or for an object of one."""
+    import msgspec
+
+    from ringwise.cli.jsonpath import JsonPathError, values_of
+
+    try:
+        return values_of(output.removeprefix(JSONPATH), msgspec.to_builtins(value))
+    except JsonPathError as error:
+        raise stop(f"ringwise: {error}") from None
 
 
 def stdout_console() -> Console:

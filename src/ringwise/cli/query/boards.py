@@ -10,7 +10,7 @@ import click
 
 from ringwise.cli.completion import CompletedName, shipped_board_names
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.options import PATH, option
+from ringwise.cli.options import PATH, OutputFormat, option
 from ringwise.cli.output import print_document, stdout_console, stop
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.errors import DocumentError
@@ -32,7 +32,7 @@ def _options(command: _Command) -> _Command:
     command = option(
         "--board-file board_files", "Custom board profile; can be repeated.", PATH, multiple=True
     )(command)
-    return option("-o --output", "Output format.  [default: table]", click.Choice(["table", "json", "yaml"]))(
+    return option("-o --output", "Output format.  [default: table]", OutputFormat("table", "json", "yaml"))(
         command
     )
 
@@ -73,7 +73,7 @@ def show(
             f'board "{name}" not found; must be one of {", ".join(names)}{did_you_mean(name, names)}'
         )
     output = output or group[0]
-    if output in ("json", "yaml"):
+    if output not in (None, "table"):
         print_document(board_document(board), output)
         return
     from ringwise.cli.printers.boards import print_board
@@ -89,7 +89,7 @@ def _catalog(board_files: tuple[Path, ...]) -> BoardCatalog:
 
 
 def _print_list(catalog: BoardCatalog, output: str | None) -> None:
-    if output in ("json", "yaml"):
+    if output not in (None, "table"):
         print_document(boards_document(catalog), output)
         return
     from ringwise.cli.printers.boards import print_boards

@@ -10,8 +10,8 @@ import click
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
-from ringwise.cli.options import option, output_choice, output_option, source_options
-from ringwise.cli.output import stdout_console
+from ringwise.cli.options import JSONPATH, option, output_choice, output_option, source_options
+from ringwise.cli.output import stdout_console, values_text
 from ringwise.cli.query.lists import list_options, take_listing, watch_list
 from ringwise.cli.query.queries import ask, namespace_of, show
 from ringwise.views.kinds import BY_PLURAL, KINDS
@@ -66,6 +66,10 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     if output == "name":
         for row in document[kind]:
             click.echo(BY_PLURAL[kind].key(row))
+        return
+    if output.startswith(JSONPATH) and len(listing.names) == 1:
+        # As kubectl: the template is about the object, not about a list of one.
+        click.echo(values_text(document[kind][0], output), nl=False)
         return
     if watch is None:
         show(document, "table" if output == "wide" else output, lambda _console, document: draw(document))

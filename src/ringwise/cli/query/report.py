@@ -12,7 +12,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from ringwise.cli.options import DIRECTORY, flag, option, target_options
+from ringwise.cli.options import DIRECTORY, flag, option, output_choice, target_options
 from ringwise.cli.output import complain, stop
 from ringwise.cli.query.queries import ask, asks_clusters, find_cluster, lab_client, show, talking_to_cluster
 from ringwise.wellknown import VOLCANO_SYSTEM
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     click.File(encoding="utf-8", errors="replace"),
     metavar="FILE",
 )
-@option("-o --output", "Output format.", click.Choice(["table", "json", "yaml", "csv"]), "table")
+@output_choice("table", "json", "yaml", "csv")
 @option(
     "--accounting-dir",
     "Accounting directory of the scheduler (its --accounting-dir).",
