@@ -11,11 +11,13 @@ from click.testing import CliRunner
 from ringwise.apps.targets import moment
 from ringwise.cli.commands import LazyGroup, cli, plugin
 from ringwise.cli.habits import ALIASES, COMMANDS, KINDS, OPTIONS
-from ringwise.durations import SECOND
+from ringwise.durations import SECOND, time_text
 from ringwise.views.kinds import BY_WORD
 from ringwise.views.kinds import KINDS as LISTED
 from tests.lab.rig import SMALL, Terminal, job, running
 
+#: 2026-01-31T10:30:00Z.
+_NOW = 1_769_855_400 * SECOND
 _TWO_HOURS = 2 * 3600 * SECOND
 
 
@@ -85,10 +87,10 @@ def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> 
         ("reserve 1 --queue default", "one of --to and --duration is required"),
         (
             "reserve 1 --queue default --duration 2:00",
-            'Invalid value for --duration: invalid duration "2:00": expected 90m, 1h30m, 7d, 2:00:00 or',
+            'Invalid value for --duration: invalid duration "2:00": expected 90m, 1h30m, 7d, 2:00:00,',
         ),
-        ("reserve 1 --queue default --to soon", '--to: invalid time "soon": expected a time such as'),
-        ("reserve 1 --queue default --from 2026-1-1 --to +1h", '--from: invalid time "2026-1-1": expected'),
+        ("reserve 1 --queue default --to soon", 'end: invalid time "soon": expected a time such as'),
+        ("reserve 1 --queue default --start 2026-1-1 --to +1h", 'start: invalid time "2026-1-1": expected'),
         ("logs train", "No such command 'logs': use 'ringwise events JOB'"),
         (
             "get pods --field-selector spec.host=node-1",
@@ -174,7 +176,16 @@ def test_the_end_of_a_reservation_can_be_relative_to_its_start(terminal: Termina
 
 
 @pytest.mark.parametrize(
-    ("duration", "seconds"), [("2:00:00", 7200), ("1-12:30:00", 131_400), ("90m", 5400), ("7d", 604_800)]
+    ("duration", "seconds"),
+    [
+        ("2:00:00", 7200),
+        ("1-12:30:00", 131_400),
+        ("90m", 5400),
+        ("7d", 604_800),
+        ("1d12h", 129_600),
+        ("120", 7200),
+        ("2hours", 7200),
+    ],
 )
 def test_durations_of_reservations(duration: str, seconds: int, terminal: Terminal) -> None:
     planned = terminal.json(f"reserve node-0,node-1 --queue default --duration {duration} --plan")
@@ -190,6 +201,36 @@ def test_a_time_without_a_zone_is_in_utc(time: str) -> None:
     assert moment(time, 0) == moment("2099-11-20T08:00:00Z", 0)
 
 
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("now+1hour", "2026-01-31T11:30:00Z"),
+        ("now+30minutes", "2026-01-31T11:00:00Z"),
+        ("now+1h30m", "2026-01-31T12:00:00Z"),
+        ("now+2days", "2026-02-02T10:30:00Z"),
+        ("now+90", "2026-01-31T10:31:30Z"),
+        ("+2:00:00", "2026-01-31T12:30:00Z"),
+        ("1-12:00:00", "2026-02-01T22:30:00Z"),
+        ("18:00", "2026-01-31T18:00:00Z"),
+        ("9:00:30", "2026-02-01T09:00:30Z"),
+        ("10:30", "2026-02-01T10:30:00Z"),
+        ("noon", "2026-01-31T12:00:00Z"),
+        ("midnight", "2026-02-01T00:00:00Z"),
+        ("tomorrow", "2026-02-01T00:00:00Z"),
+        ("2026-11-20", "2026-11-20T00:00:00Z"),
+        ("2026-11-20T18:00", "2026-11-20T18:00:00Z"),
+    ],
+)
+def test_times_as_slurm_has_them(typed: str, expected: str) -> None:
+    assert time_text(moment(typed, _NOW)) == expected
+
+
+@pytest.mark.parametrize("typed", ["now", "now+", "now+soon", "25:00", "18:60", "90", "1hours2", "dawn"])
+def test_times_that_are_invalid(typed: str) -> None:
+    with pytest.raises(ValueError, match=r"invalid time|is in the past"):
+        moment(typed, _NOW)
+
+
 @pytest.mark.parametrize("typed", ["squeue --me", "get jobs --me"])
 def test_jobs_of_the_current_user(typed: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "alice")
@@ -200,6 +241,9 @@ def test_reports_of_days(terminal: Terminal) -> None:
     report = terminal.json("report --since 2d")
     assert terminal.json("report --days 2") == terminal.json("report --last 2d") == report
     assert terminal.json("report --since 2d --until now") == report
+    by_user = terminal.json("report --since 2d --group-by user")
+    assert terminal.json("report --since 2d --by user") == by_user
+    assert terminal.json("sreport cluster AccountUtilizationByUser --since 2d") == by_user
     assert terminal.json("report --last 3d") != report
 
 

@@ -48,10 +48,10 @@ class ReservationRequest:
 
 def reservation_of(objects: ClusterObjects, request: ReservationRequest, now: int) -> NodeReservation:
     """The reservation that a request describes. Raises NotReservableError, UnknownTargetError."""
-    option = "--from"
+    option = "start"
     try:
         start = now - now % SECOND if request.start == "now" else moment(request.start, now)
-        option = "--to"
+        option = "end"
         end = moment(request.end, start if request.end.startswith("+") else now)
     except ValueError as problem:
         raise NotReservableError(f"{option}: {problem}") from None

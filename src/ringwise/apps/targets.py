@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from typing import Any
 
@@ -26,6 +27,12 @@ from ringwise.topology.numbers import whole_number
 NODE, SWITCH, SUPERPOD = "node", "switch", "superpod"
 #: How a target is written.
 FORMS = "NODE, switch/ADDRESS or superpod/ID"
+
+#: Units as they are spelled out: `2hours` is `2h`.
+_UNIT = re.compile(r"(?<=[0-9])([smhd])(?:ec|econd|in|inute|our|ay)s?\b", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+_TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?", re.ASCII)
+_TIMES_OF_DAY = {"midnight": "00:00", "noon": "12:00"}
 
 
 class UnknownTargetError(LookupError):
@@ -73,7 +80,8 @@ def isolation_answer(one: Isolation, changed: bool, now: int) -> dict[str, Any]:
 
 def span_of(text: str) -> int | None:
     """A duration that a person writes; None for anything else."""
-    if text.endswith("d"):
+    text = _UNIT.sub(lambda unit: unit[1], text)
+    if "d" in text:
         return plain_duration(text)
     return clock_duration(text) if ":" in text else go_duration(text)
 
@@ -85,13 +93,18 @@ def moment(text: str, now: int) -> int:
     """
     if text == "tomorrow":
         return (now // DAY + 1) * DAY
-    ahead = span_of(text.removeprefix("+"))
+    after = text.removeprefix("now").removeprefix("+")
+    # As in Slurm: a number is seconds from now, and a time of day is the next one.
+    ahead = int(after) * SECOND if text == f"now+{after}" and _NUMBER.fullmatch(after) else span_of(after)
+    if match := _TIME_OF_DAY.fullmatch(_TIMES_OF_DAY.get(text, text)):
+        hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        ahead = ((hours * 3600 + minutes * 60 + seconds) * SECOND - now - 1) % DAY + 1
     try:
         result = now + ahead if ahead is not None else nanoseconds(with_zone(text))
     except NotReadableError:
         raise ValueError(
-            f"invalid time {quoted(text)}: expected a time such as 2026-01-31T08:00:00Z, a UTC day such as "
-            "2026-01-31 or tomorrow, or a duration from now such as 90m, 1h30m, +2h, 7d or 2:00:00"
+            f"invalid time {quoted(text)}: expected a time such as 2026-01-31T08:00:00Z, a UTC day or time such "
+            "as 2026-01-31, 18:00 or tomorrow, or a duration from now such as 90m, 1h30m, +2h, 7d or now+1hour"
         ) from None
     # Entries have whole seconds.
     result -= result % SECOND

@@ -98,7 +98,7 @@ class LazyGroup(click.Group):
         if not self.path:
             from ringwise.cli.habits import ALIASES
 
-            count = 2 if " ".join(args[:2]) in ALIASES else 1
+            count = next((count for count in (3, 2) if " ".join(args[:count]) in ALIASES), 1)
             typed = " ".join(args[:count])
             args = [*ALIASES.get(typed, typed).split(" "), *args[count:]]
         try:

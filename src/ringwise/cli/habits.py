@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-#: A word, or two -> the command that is run.
+#: One to three words -> the command that is run.
 ALIASES = {
     "apply": "submit",
     "cancel": "delete job",
@@ -26,6 +26,10 @@ ALIASES = {
     "sprio": "why",
     "squeue": "get jobs",
     "sreport": "report",
+    "sreport cluster AccountUtilizationByUser": "report --group-by user",
+    "sreport cluster UserUtilizationByAccount": "report --group-by user",
+    "sreport cluster Utilization": "report",
+    "sreport user TopUsage": "report --group-by user",
     "sshare": "get queues",
     "top node": "get nodes",
     "top nodes": "get nodes",

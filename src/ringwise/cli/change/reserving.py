@@ -46,14 +46,14 @@ _NAMED = 8
 )
 @option(
     "--from --start start",
-    "Start of the reservation, such as 2026-01-31T08:00:00Z, tomorrow or +2h.",
+    "Start of the reservation, such as 2026-01-31T08:00:00Z, 18:00, tomorrow or now+2hours.",
     default="now",
     metavar="TIME",
 )
 @option(
     "--to --end end", "End of the reservation; +2h is two hours after its start.", default="", metavar="TIME"
 )
-@option("--duration", "Same as --to +DURATION.", default="", metavar="DURATION")
+@option("--duration", "Same as --to +DURATION; a number is minutes.", default="", metavar="DURATION")
 @option("--queue", "Same as --for queue=QUEUE.", LabName("queue"), "")
 @option("--name", "Name of the reservation.  [default: from queue or namespace and time]", default="")
 @option("--board", "Board of the nodes; requires NUMBER.", default="")
@@ -99,9 +99,11 @@ def reserve_command(
         raise click.UsageError("one of --for and --queue is required")
     if bool(end) == bool(duration):
         raise click.UsageError("one of --to and --duration is required")
+    # As in Slurm, a number is minutes.
+    duration += "m" if duration.isdecimal() else ""
     if duration and span_of(duration) is None:
         raise click.BadParameter(
-            f"invalid duration {quoted(duration)}: expected 90m, 1h30m, 7d, 2:00:00 or 1-12:00:00",
+            f"invalid duration {quoted(duration)}: expected 90m, 1h30m, 7d, 2:00:00, 1-12:00:00 or minutes",
             param_hint="--duration",
         )
     holder, end = holder or f"queue={queue}", end or f"+{duration}"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @option("--days", "Same as --since with this number of days.", click.IntRange(1))
 @option("--until", "End, in the same format.  [default: today]", default="")
 @option(
-    "--group-by",
+    "--group-by --by group_by",
     "Group rows by this field.",
     click.Choice(["queue", "namespace", "user", "job", "board"]),
     "queue",
