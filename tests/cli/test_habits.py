@@ -14,7 +14,7 @@ from ringwise.cli.habits import ALIASES, COMMANDS, KINDS, OPTIONS
 from ringwise.durations import SECOND, time_text
 from ringwise.views.kinds import BY_WORD
 from ringwise.views.kinds import KINDS as LISTED
-from tests.lab.rig import SMALL, Terminal, job, running
+from tests.lab.rig import SMALL, Terminal, job, queue, running
 
 #: 2026-01-31T10:30:00Z.
 _NOW = 1_769_855_400 * SECOND
@@ -144,6 +144,20 @@ def test_files_are_submitted(command: str, terminal: Terminal) -> None:
     assert "lab/again: " in terminal.ok(f"{command} -", job("again"))
     submitted = "" if "dry-run" in command else "job lab/again deleted\n"
     assert terminal.ok("scancel job/again --ignore-not-found") in (submitted, "there is nothing to delete\n")
+
+
+@pytest.mark.parametrize("command", ["apply -f", "create -n team-a -f", "submit --namespace=team-a"])
+def test_n_is_the_namespace_of_objects_that_have_none(command: str, terminal: Terminal) -> None:
+    manifest = queue("again") + "---\n" + job("again").replace(", namespace: lab", "")
+    namespace = "team-a" if "team-a" in command else "default"
+    assert f"{namespace}/again: " in terminal.ok(f"{command} -", manifest)
+    assert f"job {namespace}/again deleted" in terminal.ok(f"delete -n {namespace} -f -", manifest)
+
+
+@pytest.mark.parametrize("command", ["submit -n team-a -", "delete -n team-a -f -"])
+def test_n_does_not_change_the_namespace_of_an_object(command: str, terminal: Terminal) -> None:
+    said = 'metadata.namespace: Invalid value: "lab": must be "team-a", as -n says'
+    assert said in terminal.refused(command, job("again"))
 
 
 def test_start_lists_pending_jobs_by_their_expected_start(tmp_path: Path) -> None:

@@ -103,8 +103,8 @@ def moment(text: str, now: int) -> int:
         result = now + ahead if ahead is not None else nanoseconds(with_zone(text))
     except NotReadableError:
         raise ValueError(
-            f"invalid time {quoted(text)}: expected a time such as 2026-01-31T08:00:00Z, a UTC day or time such "
-            "as 2026-01-31, 18:00 or tomorrow, or a duration from now such as 90m, 1h30m, +2h, 7d or now+1hour"
+            f"invalid time {quoted(text)}: expected a time such as 2026-01-31T08:00:00Z, a UTC day or time "
+            "such as 2026-01-31, 18:00 or tomorrow, or a duration from now such as 90m, +2h, 7d or now+1hour"
         ) from None
     # Entries have whole seconds.
     result -= result % SECOND

@@ -52,13 +52,15 @@ def load_catalog(files: Sequence[Path]) -> BoardCatalog:
         raise stop(error) from None
 
 
-def read_files(files: Sequence[str], *, keep_going: bool) -> Bundle:
+def read_files(files: Sequence[str], *, keep_going: bool, namespace: str | None = None) -> Bundle:
     """The objects of the files, with the errors of those that cannot be read."""
     if len(files) == 1 and files[0].endswith(BUNDLE_SUFFIXES):
         return read_packed(files[0])
     stdin = sys.stdin.buffer.read() if "-" in files else None
     with reading_progress("reading") as progress:
-        bundle = read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
+        bundle = read_bundle(
+            files, stdin=stdin, keep_going=keep_going, progress=progress, namespace=namespace
+        )
     if bundle.empty and bundle.holds_nothing:
         raise stop(*(f"{name}: does not contain objects" for name in bundle.empty))
     complain(*(f"note: {name}: does not contain objects" for name in bundle.empty))
@@ -75,12 +77,14 @@ def read_packed(file: str) -> Bundle:
         raise stop(error) from None
 
 
-def load_bundle(files: Sequence[str], *, keep_going: bool, may_skip: bool = True) -> Bundle:
+def load_bundle(
+    files: Sequence[str], *, keep_going: bool, may_skip: bool = True, namespace: str | None = None
+) -> Bundle:
     """The objects of the files; an error ends the command unless it should keep going.
 
     `may_skip`: the command has the option `--keep-going`.
     """
-    bundle = read_files(files, keep_going=keep_going)
+    bundle = read_files(files, keep_going=keep_going, namespace=namespace)
     if bundle.errors and not keep_going:
         raise stop(*(skippable(bundle.errors) if may_skip else error_lines(bundle.errors)))
     complain(*error_lines(bundle.errors))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ringwise import wellknown
 from ringwise.framework.configuration import Configuration
-from ringwise.grammar import counted, plural
+from ringwise.grammar import counted, plural, quoted
 from ringwise.manifests.config_maps.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.config_maps.node_info import node_reports_of
 from ringwise.manifests.kinds import IN_CONFIG_MAPS, READABLE, STORED, Kind
@@ -239,13 +239,15 @@ def read_bundle(
     stdin: bytes | None = None,
     keep_going: bool = False,
     progress: Progress | None = None,
+    namespace: str | None = None,
 ) -> Bundle:
     """All objects of the paths (`-` is `stdin`), and their errors.
 
-    With `keep_going` all objects are read; without it, reading ends after `MAX_ERRORS` errors.
+    With `keep_going` all objects are read; without it, reading ends after `MAX_ERRORS` errors. With
+    `namespace`, namespaced objects are in this one; that they name another one is an error.
     """
     sources, errors = find_sources(paths, stdin)
-    return _read(sources, Bundle(errors=errors), keep_going, progress)
+    return _read(sources, Bundle(errors=errors), keep_going, progress, namespace)
 
 
 def read_text(text: bytes, name: str) -> Bundle:
@@ -254,9 +256,13 @@ def read_text(text: bytes, name: str) -> Bundle:
 
 
 def _read(
-    sources: Sequence[ManifestSource], bundle: Bundle, keep_going: bool, progress: Progress | None
+    sources: Sequence[ManifestSource],
+    bundle: Bundle,
+    keep_going: bool,
+    progress: Progress | None,
+    namespace: str | None = None,
 ) -> Bundle:
-    reader = _BundleReader(bundle, keep_going)
+    reader = _BundleReader(bundle, keep_going, namespace)
     with garbage_collection_paused():
         reader.read(sources, progress)
     return bundle
@@ -281,9 +287,10 @@ class _TooManyError(Exception):
 class _BundleReader:
     """Fills a bundle, one document after the other."""
 
-    def __init__(self, bundle: Bundle, keep_going: bool) -> None:
+    def __init__(self, bundle: Bundle, keep_going: bool, namespace: str | None) -> None:
         self.bundle = bundle
         self._keep_going = keep_going
+        self._namespace = namespace
         self._classes = PodClassCache()
         #: Where each kind, namespace and name was defined first.
         self._origins: dict[tuple[str, str, str], str] = {}
@@ -377,6 +384,13 @@ class _BundleReader:
         written = document.kind in _WRITTEN and not decoded.metadata.uid
         if written and len(self.bundle.remarks) < MAX_ERRORS:
             self.bundle.remarks += manifest_notes(document.origin, document.kind, document.plain())
+        known = READABLE.get((document.api_version.rpartition("/")[0], document.kind))
+        if self._namespace and (known is None or known.resource.namespaced):
+            meta, wanted = decoded.metadata, self._namespace
+            if meta.namespace and meta.namespace != wanted:
+                problem = f"Invalid value: {quoted(meta.namespace)}: must be {quoted(wanted)}, as -n says"
+                issues.add_error("metadata.namespace", problem)
+            meta.namespace = wanted
         return decoded
 
     def _keep(self, where: list[Kept], thing: Kept, meta: MetaWire | None, issues: Findings) -> None:

@@ -44,6 +44,7 @@ _NAMED = 3
 @click.command("submit")
 @click.argument("files", nargs=-1, type=FILES, metavar="FILE...")
 @files_option("Manifests to submit: file, directory or - (stdin).", "more")
+@option("-n --namespace", "Namespace of objects that name none; an object in another one is an error.")
 @flag("--keep-going", "Skip invalid documents and submit the rest (exit code 2).")
 @flag("--dry-run", "Only show where the jobs would be scheduled.")
 @flag(
@@ -58,6 +59,7 @@ _NAMED = 3
 def submit_command(
     files: tuple[str, ...],
     more: tuple[str, ...],
+    namespace: str | None,
     keep_going: bool,
     dry_run: bool,
     wait: bool,
@@ -79,7 +81,7 @@ def submit_command(
     from ringwise.apps.lab.submission import submission_of
     from ringwise.cli.inputs import load_bundle
 
-    bundle = load_bundle((*files, *more), keep_going=keep_going)
+    bundle = load_bundle((*files, *more), keep_going=keep_going, namespace=namespace)
     submission, problems = submission_of(bundle)
     if problems:
         raise stop(*problems)
@@ -206,7 +208,7 @@ def delete_command(
         )
     from ringwise.apps.lab.requests import DeleteRequest
 
-    objects = _objects_of_files(files) if files else [(str(kind), name) for name in names]
+    objects = _objects_of_files(files, namespace) if files else [(str(kind), name) for name in names]
     request = DeleteRequest(objects, kind if everything else None, namespace, ignore_not_found, dry_run)
     if objects or everything:
         answer = change_target(options).change("delete", request, "deleting", DeleteDocument)
@@ -232,7 +234,7 @@ def _selected(
     return tuple(kind.key(row) for row in rows)
 
 
-def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
+def _objects_of_files(files: tuple[str, ...], namespace: str | None) -> list[tuple[str, str]]:
     """What `delete -f` deletes: (kind, key). Pods and PodGroups of a vcjob go with it."""
     from ringwise.cli.inputs import load_bundle
     from ringwise.messages.move_plan import MovePlan
@@ -240,7 +242,7 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
     from ringwise.state.model import Isolation, NodeReservation, PriorityClass
     from ringwise.topology.switches import SwitchTopology
 
-    bundle = load_bundle(files, keep_going=False, may_skip=False)
+    bundle = load_bundle(files, keep_going=False, may_skip=False, namespace=namespace)
     vcjobs = {(job.namespace, job.name) for job in bundle.vcjobs}
     result = [("job", job.key) for job in bundle.vcjobs]
     result += [
