@@ -146,12 +146,11 @@ def test_files_are_submitted(command: str, terminal: Terminal) -> None:
     assert terminal.ok("scancel job/again --ignore-not-found") in (submitted, "there is nothing to delete\n")
 
 
-@pytest.mark.parametrize("command", ["apply -f", "create -n team-a -f", "submit --namespace=team-a"])
+@pytest.mark.parametrize("command", ["create -n team-a -f", "submit --namespace=team-a"])
 def test_n_is_the_namespace_of_objects_that_have_none(command: str, terminal: Terminal) -> None:
     manifest = queue("again") + "---\n" + job("again").replace(", namespace: lab", "")
-    namespace = "team-a" if "team-a" in command else "default"
-    assert f"{namespace}/again: " in terminal.ok(f"{command} -", manifest)
-    assert f"job {namespace}/again deleted" in terminal.ok(f"delete -n {namespace} -f -", manifest)
+    assert "team-a/again: " in terminal.ok(f"{command} -", manifest)
+    assert "job team-a/again deleted" in terminal.ok("delete -n team-a -f -", manifest)
 
 
 @pytest.mark.parametrize("command", ["submit -n team-a -", "delete -n team-a -f -"])

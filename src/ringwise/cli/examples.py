@@ -5,11 +5,7 @@ from __future__ import annotations
 #: What is typed after the name of the program.
 EXAMPLES = {
     "why": ("why team-a/train", "why team-a/train --history"),
-    "get": (
-        "get jobs --state pending",
-        "get nodes --sort-by -free -o json",
-        "get job team-a/train -o jsonpath='{.state}'",
-    ),
+    "get": ("get nodes --sort-by -free -o json", "get job team-a/train -o jsonpath='{.state}'"),
     "describe": ("describe node node-3", "describe job team-a/train -o yaml"),
     "top": ("top", "top --once --interval 5"),
     "capacity": ("capacity", "capacity --queue research"),
