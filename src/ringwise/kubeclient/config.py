@@ -308,8 +308,10 @@ class _KubeConfigReader:
                     "certificate-authority-data": base64.b64encode(access.authority.encode()).decode(),
                     "insecure-skip-tls-verify": access.insecure,
                 }
+            # A path is relative to the kubeconfig; a bare name is looked up on the PATH.
+            command = user.exec.command
             return ExecPlugin(
-                _command(user.exec.command, folder),
+                str(folder / command) if os.sep in command else command,
                 tuple(user.exec.args or ()),
                 {variable.name: variable.value for variable in user.exec.env or ()},
                 self._clock,
@@ -333,8 +335,3 @@ class _KubeConfigReader:
 
     def _fail(self, why: str) -> NoReturn:
         raise KubeConfigError(one_line(f"{self._origin}: {why}"))
-
-
-def _command(command: str, folder: Path) -> str:
-    """A path is relative to the kubeconfig; a bare name is looked up on the PATH."""
-    return str(folder / command) if os.sep in command else command

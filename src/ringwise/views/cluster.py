@@ -48,7 +48,6 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import EMPTY, ROOT_QUEUE, Node, Pod, PodGroup, Queue
 from ringwise.state.part_requests import requested
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
 from ringwise.views.faults import job_fault_fields
@@ -587,11 +586,6 @@ def _requires_change(objects: ClusterObjects, view: JobView) -> bool:
 # -- nodes ---------------------------------------------------------------------------------------
 
 
-def boards_by_node(objects: ClusterObjects) -> dict[tuple[str, str], Board]:
-    """(resource, accelerator-type) -> the board that jobs on such nodes get."""
-    return {(resource, kind): board for resource, kind, board in boards_present(objects.view)}
-
-
 class SwitchNames:
     """The leaf switch of each node, by the address that the ConfigMap names.
 
@@ -630,7 +624,9 @@ def node_row(
     position = None if number is None else cluster.position_of(number)
     row: doc.NodeRow = {
         "name": node.name,
-        **states_fields(states),
+        "schedulable": is_open(states),
+        "state": states[0].state.value,
+        "states": [{"state": one.state.value, "message": one.why, "start": one.start} for one in states],
         "switch": switches.of(node),
         "superpod": None if position is None else _not_negative(position.superpod),
         "rack": None if position is None else _not_negative(position.rack),
@@ -669,7 +665,8 @@ def _health(chips: NodeChips) -> str:
 
 def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) -> list[doc.NodeFields]:
     """All nodes or some, in natural order."""
-    boards = boards_by_node(objects)
+    # By resource and accelerator-type: the board that jobs on such nodes get.
+    boards = {(resource, kind): board for resource, kind, board in boards_present(objects.view)}
     switches = SwitchNames(objects.view)
     pods: dict[str, int] = {}
     for pod in objects.pods:
@@ -698,14 +695,6 @@ def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) 
             del fields["allocation_mode"]
         result.append(fields)
     return result
-
-
-def states_fields(states: Sequence[StateOfNode]) -> doc.StatesFields:
-    return {
-        "schedulable": is_open(states),
-        "state": states[0].state.value,
-        "states": [{"state": one.state.value, "message": one.why, "start": one.start} for one in states],
-    }
 
 
 # -- queues -------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from ringwise.scheduler.node_states import (
 )
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Node, Pod
-from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 from ringwise.views.cluster import SwitchNames, node_row, shown_jobs
 from ringwise.views.documents import dashboard as doc
@@ -161,7 +160,17 @@ class _BoardTable:
         }
         for resource, label, board in boards_present(view, shared=True):
             self._index[resource, label] = len(self.rows)
-            self.rows.append(_board_row(board, resource, label))
+            self.rows.append(
+                doc.DashboardBoard(
+                    name=board.name,
+                    title=board.title,
+                    resource=resource,
+                    accelerator=label,
+                    chips=board.chips_per_node,
+                    rings=[list(ring) for ring in board.rings],
+                    ring_kind=board.ring_kind,
+                )
+            )
 
     def index(self, resource: str, node: Node) -> int | None:
         key = resource, node.labels.get(ACCELERATOR_TYPE, "")
@@ -169,15 +178,3 @@ class _BoardTable:
             raise BoardsChangedError(" ".join(key))
         index = self._index.get(key)
         return self._index.get((resource, "")) if index is None else index
-
-
-def _board_row(board: Board, resource: str, label: str) -> doc.DashboardBoard:
-    return doc.DashboardBoard(
-        name=board.name,
-        title=board.title,
-        resource=resource,
-        accelerator=label,
-        chips=board.chips_per_node,
-        rings=[list(ring) for ring in board.rings],
-        ring_kind=board.ring_kind,
-    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import UNSET
 
 from ringwise.scheduler.explain.capacity import BoardCapacity
-from ringwise.scheduler.explain.why import Explanation, PodLocation
+from ringwise.scheduler.explain.why import Explanation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView, expected_start_fields
 from ringwise.views.documents import explain as doc
@@ -54,7 +54,20 @@ def explanation_document(explanation: Explanation, now: int) -> doc.WhyDocument:
             doc.FixFields(kind=fix.kind, message=fix.text, conflicting_jobs=fix.contested)
             for fix in explanation.fixes
         ],
-        pods=[_location(location) for location in explanation.locations],
+        pods=[
+            doc.PodLocationFields(
+                name=location.pod,
+                rank=location.rank,
+                node=location.node if location.bound else None,
+                chips=list(location.chips),
+                switch=location.switch,
+                superpod=location.superpod,
+                block=location.block,
+                rack=UNSET if location.rack is None else location.rack,
+                would_be_scheduled_on="" if location.bound else location.node or "",
+            )
+            for location in explanation.locations
+        ],
         plan=list(explanation.plan),
         notes=list(explanation.notes),
         omitted=list(explanation.omitted),
@@ -122,20 +135,6 @@ def document_without_gang(view: JobView, now: int) -> doc.WhyDocument:
         fixes=[],
         pods=[],
         plan=[],
-    )
-
-
-def _location(location: PodLocation) -> doc.PodLocationFields:
-    return doc.PodLocationFields(
-        name=location.pod,
-        rank=location.rank,
-        node=location.node if location.bound else None,
-        chips=list(location.chips),
-        switch=location.switch,
-        superpod=location.superpod,
-        block=location.block,
-        rack=UNSET if location.rack is None else location.rack,
-        would_be_scheduled_on="" if location.bound else location.node or "",
     )
 
 

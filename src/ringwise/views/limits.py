@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from ringwise.durations import SECOND
@@ -30,7 +28,8 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> doc.
     scopes = {*view.usage.holdings.used, *waiting, *(scope for scope, _ in blocked_jobs)}
     scopes.update(Scope(*one.subject) for one in table.limits.values() if EACH not in one.subject)
     rows: list[doc.LimitFields] = []
-    for scope in sorted(scopes, key=lambda one: (_parts_of(one), *map(natural_key, one))):
+    # Subjects with the same parts are together.
+    for scope in sorted(scopes, key=lambda one: ([not part for part in one], *map(natural_key, one))):
         used = {**bound.limits.used(scope), PENDING_JOBS: waiting.get(scope, 0)}
         rows += [
             doc.LimitFields(
@@ -78,11 +77,6 @@ def _use(limit: UsageLimit, what: str, used: Amount) -> doc.LimitUseFields:
         borrowing_limit=borrowing,
         borrowed=as_number(max(0, used - hard)) if borrowing else 0,
     )
-
-
-def _parts_of(scope: Sequence[str]) -> tuple[bool, ...]:
-    """Subjects with the same parts are together."""
-    return tuple(not part for part in scope)
 
 
 def _run_times(view: SchedulerView, now: int) -> list[doc.RunTimeFields]:

@@ -147,7 +147,7 @@ def report_document(
         notes=list(period.notes),
         rows=[_row(key, sums[key], allocated_by_day[key]) for key in ordered],
         totals=[
-            _total(board, line)
+            doc.BoardTotalFields(board=board, **_amounts(line))
             for (_, board), line in sorted(
                 boards.items(), key=lambda item: (-item[1].held, natural_key(item[0][1]))
             )
@@ -209,10 +209,6 @@ def _row(key: _Key, line: AccountLine, by_day: list[ChipAmount]) -> doc.ReportRo
         allocated_by_day=[_hours(one) for one in by_day],
         **_amounts(line),
     )
-
-
-def _total(board: str, line: AccountLine) -> doc.BoardTotalFields:
-    return doc.BoardTotalFields(board=board, **_amounts(line))
 
 
 def _amounts(line: AccountLine) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def _renamed_lines(
                 batches += not line.get("snapshot")
                 events += len(renamed["events"])
                 if name == OBJECTS and counts is not None:
-                    counts.kinds.update(_kind_of(event[0]) for event in renamed["events"])
+                    counts.kinds.update(_KIND_OF_EVENT.get(name, name) for name, _ in renamed["events"])
         except JournalError as error:
             problem = f"and what follows: {error}"
             break
@@ -233,10 +233,6 @@ def _batch(line: dict[str, Any], renaming: Renaming) -> dict[str, Any]:
 
 
 _KIND_OF_EVENT = {kind.event_type.__name__: kind.name for kind in KINDS}
-
-
-def _kind_of(event: str) -> str:
-    return _KIND_OF_EVENT.get(event, event)
 
 
 def _document(contents: Contents, counts: _Counts, renaming: Renaming) -> SupportBundleDocument:

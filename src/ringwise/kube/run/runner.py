@@ -122,17 +122,12 @@ class Runner:
         self._election = election
         try:
             async with running(leader_election=election.run()):
-                await self._wait_for_attempt(election, settings.lease.retry)
+                # A replica that leads at once lists once: what is listed after that is as new as the lease.
+                # A server that is slow to answer delays the lists by so many seconds at most.
+                await first_of(_wait(election.attempted), self._clock.sleep(settings.lease.retry))
                 await self._run_terms(stop, election)
         finally:
             await election.release()
-
-    async def _wait_for_attempt(self, election: LeaderElection, limit: float) -> None:
-        """A replica that leads at once lists once: what is listed after that is as new as the lease.
-
-        A server that is slow to answer delays the lists by this many seconds at most.
-        """
-        await first_of(_wait(election.attempted), self._clock.sleep(limit))
 
     async def _run_terms(self, stop: asyncio.Event, election: LeaderElection | None) -> None:
         try:
