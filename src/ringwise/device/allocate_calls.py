@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from ringwise.kubeclient.list_watch import name_of, version_number
 from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger
 from ringwise.metrics.families import HistogramFamily, MetricSet, counter
+from ringwise.records import dataclass
 
 _LOG = Logger()
 
@@ -55,49 +56,35 @@ class CallMetrics(MetricSet):
         )
 
 
+@dataclass(slots=True, eq=False)
 class AllocateCalls:
     """One resource of one node. Calls are served one after the other, as kubelet makes them."""
 
-    def __init__(
-        self,
-        allocator: Allocator,
-        file: LedgerFile,
-        client: Client,
-        pod_resources: PodResources,
-        *,
-        clock: Clock,
-        observer: CallMetrics,
-        why_not: Callable[[str], str | None],
-        read_pods: Callable[[], Any],
-        groups: ControlGroups,
-        shares: ShareFiles | None = None,
-        containers: ContainerSpecs | None = None,
-    ) -> None:
-        self._allocator = allocator
-        self._file = file
-        self._client = client
-        self._pod_resources = pod_resources
-        self._clock = clock
-        self._observer = observer
-        self._why_not = why_not
-        self._read_pods = read_pods
-        self._containers = containers
-        self._groups = groups
-        self._shares = shares
-        self._serving = asyncio.Lock()
-        #: What kubelet listed last; None: it did not answer.
-        self.listing: Listing | None = None
+    allocator: Allocator
+    file: LedgerFile
+    client: Client
+    pod_resources: PodResources
+    clock: Clock
+    observer: CallMetrics
+    why_not: Callable[[str], str | None]
+    read_pods: Callable[[], Any]
+    groups: ControlGroups
+    shares: ShareFiles | None = None
+    containers: ContainerSpecs | None = None
+    #: What kubelet listed last; None: it did not answer.
+    listing: Listing | None = None
+    serving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> list[AllocateResult]:
         """One allocation for each container of a call (rule D2). Raises AllocationError."""
-        began = self._clock.monotonic()
+        began = self.clock.monotonic()
         try:
-            async with self._serving:
+            async with self.serving:
                 served = [await self._serve(ids) for ids in requests]
         except AllocationError:
-            self._observer.failures.inc()
+            self.observer.failures.inc()
             raise
-        self._observer.allocate.observe(self._clock.monotonic() - began)
+        self.observer.allocate.observe(self.clock.monotonic() - began)
         return served
 
     async def _serve(self, ids: Sequence[str]) -> AllocateResult:
@@ -108,7 +95,7 @@ class AllocateCalls:
         raise AllocationError("pending pods are replaced faster than they can be served")
 
     async def _chosen(self, ids: Sequence[str]) -> AllocateResult:
-        if self._allocator.needs_listing(self._clock.now()):
+        if self.allocator.needs_listing(self.clock.now()):
             await self.read_listing(during_call=True)
         try:
             return self._choose(ids, fresh=False)
@@ -117,9 +104,9 @@ class AllocateCalls:
         # Never fail for a pod that the watch has not brought yet.
         remark = ""
         try:
-            await self._read_pods()
+            await self.read_pods()
         except API_ERRORS as error:
-            self._observer.api_errors.inc("pods")
+            self.observer.api_errors.inc("pods")
             remark = f" (the API server could not be asked: {error})"
         await self.read_listing(during_call=True)
         try:
@@ -128,7 +115,7 @@ class AllocateCalls:
             raise AllocationError(f"{problem}{remark}") from None
 
     def _choose(self, ids: Sequence[str], *, fresh: bool) -> AllocateResult:
-        return self._allocator.allocate(ids, self._clock.now(), self._why_not, fresh=fresh)
+        return self.allocator.allocate(ids, self.clock.now(), self.why_not, fresh=fresh)
 
     async def _confirmed(self, allocation: AllocateResult) -> bool:
         """Write the mark and the mount; False when the pod is gone. Raises AllocationError."""
@@ -145,40 +132,40 @@ class AllocateCalls:
         except API_ERRORS as error:
             gone = _is_gone(error)
             maybe = isinstance(error, UnreachableError) and error.maybe_done
-            self._allocator.abort(allocation, maybe_patched=maybe)
+            self.allocator.abort(allocation, maybe_patched=maybe)
             if gone:
-                self._allocator.drop_pod(pod.uid, self._clock.now())
+                self.allocator.drop_pod(pod.uid, self.clock.now())
             self.save()
             if gone:
                 return False
-            self._observer.api_errors.inc("mark")
+            self.observer.api_errors.inc("mark")
             raise AllocationError(f"pod {pod.key} could not be marked as served: {error}") from None
         except asyncio.CancelledError:
             # Kubelet gave up, or we end: whether the server took the patch is unknown.
-            self._allocator.abort(allocation, maybe_patched=True)
+            self.allocator.abort(allocation, maybe_patched=True)
             raise
         finally:
             writing.cancel()
         self.save()
-        self._allocator.commit(allocation, patched)
+        self.allocator.commit(allocation, patched)
         # Kubelet waits: the line is written when the answer is sent.
         loop.call_later(AFTER_ANSWER, _log_allocation, allocation)
         return True
 
     def _prepare(self, allocation: AllocateResult) -> None:
         """Record a share and write its files before the pod is marked (rule V19). Raises AllocationError."""
-        if self._shares is None:
+        if self.shares is None:
             return
         problem = ""
         if not self.save():
             problem = "the record was not written"
         else:
             try:
-                self._shares.write(allocation.mount)
+                self.shares.write(allocation.mount)
             except OSError as error:
                 problem = str(error)
         if problem:
-            self._allocator.abort(allocation)
+            self.allocator.abort(allocation)
             self.save()
             raise AllocationError(
                 f"the share of pod {allocation.mount.chosen_key} was not created: {problem}"
@@ -202,48 +189,48 @@ class AllocateCalls:
                 unknown = error if unknown is None or error.maybe_done else unknown
                 if attempt == PATCH_ATTEMPTS:
                     raise unknown from None
-            await self._clock.sleep(pause)
+            await self.clock.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
     async def _patch(self, pod: NodePod, annotations: Mapping[str, str | None]) -> NodePod | None:
         """Change annotations of this very pod, not of one that took its name."""
         body = {"metadata": {"uid": pod.uid, "annotations": dict(annotations)}}
-        answer = await self._client.patch(PODS, pod.namespace, pod.name, body, timeout=PATCH_TIMEOUT)
+        answer = await self.client.patch(PODS, pod.namespace, pod.name, body, timeout=PATCH_TIMEOUT)
         version = _version_in(answer)
         return replace(pod.annotated(annotations), version=version) if version else None
 
     def save(self) -> bool:
         """Write the records; return whether the file has all of them."""
         # Files of shares are removed first, so that none outlives its record.
-        if self._shares is not None:
-            self._shares.keep(self._allocator.ledger.mounts)
-        return self._file.save(self._allocator.ledger)
+        if self.shares is not None:
+            self.shares.keep(self.allocator.ledger.mounts)
+        return self.file.save(self.allocator.ledger)
 
     async def read_listing(self, *, during_call: bool = False) -> bool:
         """Compare the mounts with kubelet's pod-resources API; whether it answered."""
         try:
-            listing = await self._pod_resources.list()
+            listing = await self.pod_resources.list()
         except KubeletError as error:
             _LOG.info("mounts not compared with kubelet", why=str(error))
             self.listing = None
-            self._allocator.unlisted()
+            self.allocator.unlisted()
             return False
         self.listing = listing
         in_containers: Mapping[str, Sequence[str]] = {}
-        if self._containers is not None and (unknown := self._allocator.without_record(listing)):
-            in_containers = await asyncio.to_thread(self._containers.chips_of, [pod.uid for pod in unknown])
+        if self.containers is not None and (unknown := self.allocator.without_record(listing)):
+            in_containers = await asyncio.to_thread(self.containers.chips_of, [pod.uid for pod in unknown])
         running: Collection[str] | None = ()
-        if in_question := self._allocator.in_question(listing):
-            running = await asyncio.to_thread(self._groups.running, in_question)
-        before = self._allocator.left()
-        self._allocator.listed(
+        if in_question := self.allocator.in_question(listing):
+            running = await asyncio.to_thread(self.groups.running, in_question)
+        before = self.allocator.left()
+        self.allocator.listed(
             listing,
-            self._clock.now(),
+            self.clock.now(),
             during_call=during_call,
             in_containers=in_containers,
             running=running,
         )
-        left = self._allocator.left()
+        left = self.allocator.left()
         for pod in sorted(left.keys() - before.keys()):
             seen = "has processes" if running is not None else "cannot be seen (--cgroup-root)"
             _LOG.warning("chips of a deleted pod are reserved", pod=pod, chips=",".join(left[pod]), why=seen)
@@ -253,19 +240,19 @@ class AllocateCalls:
 
     async def correct(self) -> None:
         """Make the pods' annotations name what their containers have (rule D3)."""
-        for correction in self._allocator.corrections():
+        for correction in self.allocator.corrections():
             pod = correction.pod
             try:
                 patched = await self._patch(pod, correction.annotations)
             except API_ERRORS as error:
                 if _is_gone(error):
-                    self._allocator.drop_pod(pod.uid, self._clock.now())
+                    self.allocator.drop_pod(pod.uid, self.clock.now())
                     continue
-                self._observer.api_errors.inc("correction")
+                self.observer.api_errors.inc("correction")
                 _LOG.warning("annotations not corrected", pod=pod.key, why=str(error))
                 return
-            self._allocator.corrected(correction, patched)
-            self._observer.corrections.inc()
+            self.allocator.corrected(correction, patched)
+            self.observer.corrections.inc()
             _LOG.info("annotations corrected", pod=pod.key, keys=sorted(correction.annotations))
 
 
