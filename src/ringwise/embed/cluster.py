@@ -63,6 +63,8 @@ from ringwise.wellknown import (
 
 StoredKind = TypeVar("StoredKind")
 
+#: Commands about a pod that exists.
+_OF_PODS = (want.DeletePod, want.AnnotatePod, want.Evict, want.RemoveQueueGate)
 #: Uids are derived from the version at which an object was created, so they never repeat.
 _UIDS = uuid.UUID("3d6c1f0a-95ab-5c0e-8d7a-1f4b2a6e9c30")
 
@@ -210,6 +212,7 @@ class EmbeddedCluster:
 
     def apply(self, command: want.Command) -> list[Event]:
         """Execute a command; returns the events of failures. A command without effect changes no version."""
+        pod = self.pod(command.uid) if isinstance(command, _OF_PODS) else None
         match command:
             case want.Bind():
                 why = self._bind(command)
@@ -218,25 +221,17 @@ class EmbeddedCluster:
                 return self._volumes.select_node(command)
             case want.BindVolume():
                 return self._volumes.bind_volume(command)
-            case want.DeletePod(grace=0):
-                pod = self.pod(command.uid)
-                if pod is not None:
-                    self._remove_pod(pod)
-            case want.AnnotatePod():
-                pod = self.pod(command.uid)
-                if pod is not None:
-                    retained = {key: one for key, one in pod.annotations.items() if key not in command.remove}
-                    annotations = {**retained, **command.annotations}
-                    group = group_of(annotations) or pod.group
-                    self._put_pod(replace(pod, annotations=annotations, group=group))
-            case want.Evict() | want.DeletePod():
-                pod = self.pod(command.uid)
-                if pod is not None:
-                    self._request_deletion(pod)
-            case want.RemoveQueueGate():
-                pod = self.pod(command.uid)
-                if pod is not None and pod.queue_gated:
-                    self._put_pod(replace(pod, gated=False, queue_gated=False))
+            case want.DeletePod(grace=0) if pod is not None:
+                self._remove_pod(pod)
+            case want.AnnotatePod() if pod is not None:
+                retained = {key: one for key, one in pod.annotations.items() if key not in command.remove}
+                annotations = {**retained, **command.annotations}
+                group = group_of(annotations) or pod.group
+                self._put_pod(replace(pod, annotations=annotations, group=group))
+            case want.Evict() | want.DeletePod() if pod is not None:
+                self._request_deletion(pod)
+            case want.RemoveQueueGate() if pod is not None and pod.queue_gated:
+                self._put_pod(replace(pod, gated=False, queue_gated=False))
             case want.SetGroupStatus():
                 self._set_group_status(command)
             case want.AnnotateGroup():
