@@ -15,7 +15,7 @@ from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
     CommandTargetWire,
     CommandWire,
-    NamespaceStatusWire,
+    ConditionsWire,
     NamespaceWire,
     PhaseStatusWire,
     PodGroupSpecWire,
@@ -220,6 +220,6 @@ def priority_class_from_wire(wire: PriorityClassWire, issues: Findings) -> Prior
 def namespace_from_wire(wire: NamespaceWire, issues: Findings) -> Namespace:
     """Its labels, and the limits that the scheduler wrote into its status."""
     who = identity(wire.metadata, "Namespace", issues, namespaced=False)
-    status = wire.status or NamespaceStatusWire()
+    status = wire.status or ConditionsWire()
     limits = (one.message or "" for one in status.conditions or () if one.type == NAMESPACE_LIMITS)
     return Namespace(who.name, who.labels, next(limits, ""), issues.origin)

@@ -272,6 +272,7 @@ def _replicated_notes(
     inherited = owner.annotations if owner is not None and workload.creates_group else EMPTY
     for part, keys, there, inside in (
         ("annotations", _TEMPLATE_ANNOTATIONS, who.annotations, {**inherited, **template.annotations}),
+        ("annotations", (SCHEDULING_QUEUE_NAME,), who.annotations, template.annotations),
         ("labels", _TEMPLATE_LABELS, who.labels, template.labels),
     ):
         for key in keys:
@@ -280,11 +281,6 @@ def _replicated_notes(
                     f"{keyed(f'{where}.{part}', key)}: has no effect on a {kind}; "
                     f"write it in spec.template.metadata.{part}"
                 )
-    if SCHEDULING_QUEUE_NAME in who.annotations and SCHEDULING_QUEUE_NAME not in template.annotations:
-        yield (
-            f"{keyed(f'{where}.annotations', SCHEDULING_QUEUE_NAME)}: has no effect on a {kind}; "
-            "write it in spec.template.metadata.annotations"
-        )
     if kind == _CONTROLLER and GROUP_MIN_MEMBER in who.annotations:
         yield (
             f"{keyed(f'{where}.annotations', GROUP_MIN_MEMBER)}: has no effect on a {kind}; "

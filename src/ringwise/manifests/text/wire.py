@@ -185,11 +185,7 @@ class ClaimTemplateWire(WireStruct):
     spec: ClaimSpecWire | None = None
 
 
-class ResourceClaimWire(WireStruct):
-    name: str = ""
-
-
-class SchedulingGateWire(WireStruct):
+class NamedWire(WireStruct):
     name: str = ""
 
 
@@ -225,9 +221,9 @@ class PodSpecWire(WireStruct):
     node_selector: Texts | None = None
     affinity: AffinityWire | None = None
     tolerations: list[TolerationWire] | None = None
-    resource_claims: list[ResourceClaimWire] | None = None
+    resource_claims: list[NamedWire] | None = None
     topology_spread_constraints: list[TopologySpreadWire] | None = None
-    scheduling_gates: list[SchedulingGateWire] | None = None
+    scheduling_gates: list[NamedWire] | None = None
     volumes: list[PodVolumeWire] | None = None
     host_network: bool | None = None
     hostname: str | None = None
@@ -243,11 +239,14 @@ class ConditionWire(WireStruct):
     last_transition_time: str | None = None
 
 
-class PodStatusWire(WireStruct):
+class ConditionsWire(WireStruct):
+    conditions: list[ConditionWire] | None = None
+
+
+class PodStatusWire(ConditionsWire):
     phase: str | None = None
     nominated_node_name: str | None = None
     start_time: str | None = None
-    conditions: list[ConditionWire] | None = None
 
 
 class PodWire(ObjectWire):
@@ -411,12 +410,8 @@ class HyperNodeWire(ObjectWire):
     status: HyperNodeStatusWire | None = None
 
 
-class NamespaceStatusWire(WireStruct):
-    conditions: list[ConditionWire] | None = None
-
-
 class NamespaceWire(ObjectWire):
-    status: NamespaceStatusWire | None = None
+    status: ConditionsWire | None = None
 
 
 class ClaimWire(ObjectWire):
@@ -469,13 +464,8 @@ class PersistentVolumeWire(ObjectWire):
     status: PhaseStatusWire | None = None
 
 
-class TopologyExpressionWire(WireStruct):
-    key: str = ""
-    values: list[str] | None = None
-
-
 class TopologyTermWire(WireStruct):
-    match_label_expressions: list[TopologyExpressionWire] | None = None
+    match_label_expressions: list[ExpressionWire] | None = None
 
 
 class StorageClassWire(ObjectWire):
@@ -630,10 +620,6 @@ class JobWire(ObjectWire):
 
 class OrdinalsWire(WireStruct):
     start: int | None = None
-
-
-class ConditionsWire(WireStruct):
-    conditions: list[ConditionWire] | None = None
 
 
 class OwnerSpecWire(WireStruct):
