@@ -101,7 +101,6 @@ async def _run(options: DeviceOptions, access: Access) -> None:
     driver = await opened(options.driver, options.simulated_chips)
     stop = stop_signal(signal.SIGQUIT)
     async with AsyncExitStack() as stack:
-        stack.callback(driver.close)
         metrics, readiness = DeviceMetrics(), _Readiness()
         # Before chips are looked for: that may take longer than a liveness probe waits.
         await stack.enter_async_context(

@@ -11,9 +11,9 @@ from typing import Any
 
 from ringwise.device.cards import Chip
 from ringwise.device.health.levels import (
+    SWITCH_LEVELS,
     SWITCH_SEPARATE,
     switch_node_status,
-    worst_switch_level,
 )
 from ringwise.device.health.tracker import (
     AUTOFILL_CODE,
@@ -180,7 +180,8 @@ class SwitchFault:
 def switch_info_cfg(faults: Sequence[SwitchFault], levels: Mapping[str, str], update_time: int) -> str:
     """The value of `SwitchInfoCfg`; codes without a level are not reported."""
     listed = [fault for fault in faults if fault.assembled in levels]
-    level = worst_switch_level(levels[fault.assembled] for fault in listed)
+    present = {levels[fault.assembled] for fault in listed}
+    level = next((level for level in SWITCH_LEVELS if level in present), "")
     if uplinks_down(faults):
         level = SWITCH_SEPARATE
     return compact(

@@ -50,11 +50,7 @@ def check_command(
     catalog = load_catalog(boards)
 
     async def check() -> HardwareCheckDocument:
-        opened_driver = await opened(driver, simulated_chips)
-        try:
-            return await check_hardware(opened_driver, catalog)
-        finally:
-            opened_driver.close()
+        return await check_hardware(await opened(driver, simulated_chips), catalog)
 
     try:
         document = asyncio.run(check())

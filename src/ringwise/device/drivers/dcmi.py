@@ -467,8 +467,6 @@ class Dcmi:
         value = c_int()
         return float(value.value) if self._ask(what, place, *arguments, byref(value)) == 0 else None
 
-    def close(self) -> None: ...
-
 
 def _scaled(value: float | None, divisor: int) -> float | None:
     return None if value is None else value / divisor

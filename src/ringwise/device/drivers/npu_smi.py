@@ -19,8 +19,7 @@ from ringwise.device.drivers.hccn import (
     Run,
     run_program,
 )
-from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Place, Readings
-from ringwise.device.report import SwitchFault
+from ringwise.device.drivers.port import Driver, DriverError, NoChipsError, Place, Readings
 from ringwise.records import dataclass
 
 #: Seconds for which the table of figures counts.
@@ -130,7 +129,7 @@ def _memory(words: Sequence[str]) -> tuple[float, float] | None:
     return real[-1] if real else None
 
 
-class NpuSmi:
+class NpuSmi(Driver):
     kind = "npu-smi"
     #: Longer than any of its programs may take.
     timeout = PROGRAM_SECONDS + 5.0
@@ -225,15 +224,6 @@ class NpuSmi:
     def network(self, chip: Chip) -> bool | None:
         return self._links.works(chip.physical)
 
-    def linked(self, one: Chip, other: Chip) -> bool | None:
-        return None
-
-    def events(self) -> list[FaultEvent]:
-        return []
-
-    def switch_faults(self) -> Sequence[SwitchFault]:
-        return ()
-
     def _table(self) -> list[Row]:
         """One table has the figures of all chips, and callers ask for one chip after the other."""
         now = time.monotonic()
@@ -255,8 +245,6 @@ class NpuSmi:
             for chip in chips
             if (row := rows.get((chip.card, chip.device))) is not None
         }
-
-    def close(self) -> None: ...
 
 
 def _hexadecimal(text: str) -> int:

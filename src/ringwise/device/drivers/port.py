@@ -84,17 +84,18 @@ class Driver(Protocol):
 
     def linked(self, one: Chip, other: Chip) -> bool | None:
         """Whether HCCS or UB links two chips; None if the driver does not say it."""
+        return None
 
     def events(self) -> list[FaultEvent]:
         """What was reported since the last call; empty where the driver reports nothing by itself."""
+        return []
 
     def switch_faults(self) -> Sequence[SwitchFault]:
         """Alarms of the node's own interconnect."""
+        return ()
 
     def readings(self, chips: Sequence[Chip]) -> dict[int, Readings]:
         """Figures of chips by physical id."""
-
-    def close(self) -> None: ...
 
 
 def load(name: str | Path, folders: Iterable[Path]) -> ctypes.CDLL:

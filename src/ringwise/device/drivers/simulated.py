@@ -23,7 +23,7 @@ from msgspec import Meta
 
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.driver_calls import Notices
-from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Place, Readings, place_of
+from ringwise.device.drivers.port import Driver, DriverError, NoChipsError, Place, Readings, place_of
 from ringwise.device.report import SwitchFault
 from ringwise.manifests.text.checking import checked
 from ringwise.manifests.text.errors import Findings
@@ -98,7 +98,7 @@ class _Change(msgspec.Struct, forbid_unknown_fields=True):
     network: Literal["up", "down"] | None = None
 
 
-class SimulatedDriver:
+class SimulatedDriver(Driver):
     """Chips from a description; its faults may be changed from another thread."""
 
     kind = "simulated"
@@ -195,9 +195,6 @@ class SimulatedDriver:
                 return None
             return any(one.physical in group and other.physical in group for group in self._links)
 
-    def events(self) -> list[FaultEvent]:
-        return []
-
     def switch_faults(self) -> Sequence[SwitchFault]:
         self._look()
         return self._alarms
@@ -210,8 +207,6 @@ class SimulatedDriver:
         if readings.memory_total is None and chip.memory:
             return replace(readings, memory_total=float(chip.memory))
         return readings
-
-    def close(self) -> None: ...
 
 
 class SimulatedFile(SimulatedDriver):

@@ -72,11 +72,5 @@ def network_is_healthy(level: str) -> bool:
     return level in _NETWORK_HARMLESS
 
 
-def worst_switch_level(levels: Iterable[str]) -> str:
-    """The worst level of interconnect faults, empty without any."""
-    present = set(levels)
-    return next((level for level in SWITCH_LEVELS if level in present), "")
-
-
 def switch_node_status(level: str) -> str:
     return SWITCH_LEVELS.get(level, "Healthy")
