@@ -88,8 +88,8 @@ class ManifestDocument:
 
     def _problems(self, kind: type[Wire], first: Exception) -> list[ManifestError]:
         try:
-            plain = msgspec.json.decode(self.body) if isinstance(self.body, memoryview) else self.body
-            errors = [ManifestError(self.origin, field, message) for field, message in misfits(plain, kind)]
+            found = misfits(self.plain(), kind)
+            errors = [ManifestError(self.origin, field, message) for field, message in found]
         except (msgspec.MsgspecError, ValueError):
             errors = []
         return errors or [_decoding_error(self.origin, first)]

@@ -39,9 +39,11 @@ _TYPE_NAMES: dict[type, str] = {
 }
 
 
-def misfits(value: object, kind: object) -> Iterator[tuple[str, str]]:
-    """Field path and message of every part of `value` that does not fit the type `kind`."""
-    return _misfits(value, _shape_of(kind), "")
+def misfits(
+    value: object, kind: object, path: str = "", hook: Hook | None = None
+) -> Iterator[tuple[str, str]]:
+    """Field and message of every part of `value`, which is at `path`, that does not fit the type `kind`."""
+    return _misfits(value, _shape_of(kind), path, hook)
 
 
 def checked(value: object, kind: type[Kind], path: str, issues: Findings, hook: Hook) -> Kind | None:
@@ -53,7 +55,7 @@ def checked(value: object, kind: type[Kind], path: str, issues: Findings, hook: 
     with contextlib.suppress(msgspec.ValidationError):
         return msgspec.convert(value, kind, dec_hook=hook, str_keys=True)
     before = len(issues.errors)
-    for field, message in islice(_misfits(value, _shape_of(kind), path, hook), MAX_ERRORS):
+    for field, message in islice(misfits(value, kind, path, hook), MAX_ERRORS):
         issues.add_error(field, message)
     if len(issues.errors) > before:
         return None
@@ -301,8 +303,7 @@ def _explain(text: str | bytes, kind: type[Kind], path: str, issues: Findings, p
         issues.add_error(path, f"must be valid JSON; {reason[:1].lower()}{reason[1:]}")
         return
     before = len(issues.errors)
-    for field, message in misfits(plain, kind):
-        separator = "" if field.startswith((".", "[")) or not field else "."
-        issues.add_error(f"{path}{separator}{field}", message)
+    for field, message in misfits(plain, kind, path):
+        issues.add_error(field, message)
     if len(issues.errors) == before:
         issues.add_error(path, f"cannot be read: {problem}")
