@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringwise.device.cards import ASCEND910A5, ASCEND910B, Chip, chips_per_standard_card
-from ringwise.device.rank_levels import level_lists, read_links
+from ringwise.device.rank_tables import level_lists, read_links
 from ringwise.device.report import base_device_infos
 from tests.device.rig import NODES, rig
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ringwise.device.drivers.port import Readings
+from ringwise.device.plugin import Utilization
 from ringwise.device.reporter import Content
-from ringwise.device.utilization import Utilization
 from ringwise.manifests.config_maps.device_info import config_map_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire

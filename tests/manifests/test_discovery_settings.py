@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.manifests.config_maps.settings import discovery_from_data
+from ringwise.manifests.kinds import discovery_from_data
 from ringwise.manifests.settings.discovery import read_discovery
 from ringwise.manifests.text.errors import DocumentError, Findings
 from ringwise.state.topology_discovery import NO_DISCOVERY, TopologyDiscovery, TopologyType

@@ -23,7 +23,7 @@ from ringwise.device.health.tracker import (
     ChipFault,
     Escalation,
 )
-from ringwise.device.rank_levels import Levels
+from ringwise.device.rank_tables import Levels
 from ringwise.manifests.text.go_json import compact, digest
 from ringwise.records import dataclass
 from ringwise.wellknown import (

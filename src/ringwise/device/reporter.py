@@ -19,7 +19,7 @@ from ringwise.device.cards import (
 from ringwise.device.health.levels import LEVELS
 from ringwise.device.health.tracker import BY_AUTOFILL, Escalation
 from ringwise.device.ledger import Share
-from ringwise.device.rank_levels import Levels
+from ringwise.device.rank_tables import Levels
 from ringwise.device.report import (
     EMPTY_SWITCH_INFO,
     base_device_infos,

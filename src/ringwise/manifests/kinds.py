@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ringwise.framework.configuration import Configuration
-from ringwise.manifests.config_maps.settings import discovery_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.custom_resources import CustomResourceWire
 from ringwise.manifests.objects.groups import (
@@ -41,7 +40,7 @@ from ringwise.manifests.objects.volumes import (
     volume_from_wire,
 )
 from ringwise.manifests.objects.workloads import pod_owner_from_wire
-from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.errors import DocumentError, Findings
 from ringwise.manifests.text.wire import (
     ClaimWire,
     CsiDriverWire,
@@ -94,6 +93,7 @@ from ringwise.wellknown import (
     CLAIMS,
     CLUSTER_REPORT_LABEL,
     CONFIG_MAPS,
+    CONTROLLER_CONFIG_KEY,
     CONTROLLER_CONFIG_MAP,
     DAEMON_SETS,
     DEPLOYMENT_API,
@@ -119,6 +119,22 @@ from ringwise.wellknown import (
     VOLUMES,
     ApiResource,
 )
+
+
+def discovery_from_data(data: Mapping[str, str], issues: Findings) -> TopologyDiscovery:
+    """`networkTopologyDiscovery` in the ConfigMap of the controller; if invalid none, with all errors."""
+    from ringwise.manifests.settings.discovery import read_discovery
+
+    field = f"data.{CONTROLLER_CONFIG_KEY}"
+    try:
+        if CONTROLLER_CONFIG_KEY in data:
+            return read_discovery(data[CONTROLLER_CONFIG_KEY], "")
+        issues.add_error(field, "Required value")
+    except DocumentError as error:
+        for problem in error.errors:
+            issues.add_error(field, str(problem))
+    return NO_DISCOVERY
+
 
 Value = TypeVar("Value")
 Wire = TypeVar("Wire")
