@@ -28,7 +28,7 @@ from ringwise.device.report import (
     same_device_list,
 )
 from ringwise.device.watch import ObjectWatch
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import name_of as object_name
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
@@ -114,17 +114,10 @@ class Reporter:
     def __init__(self, client: Client, node: str, between: float) -> None:
         self._client = client
         self._between = between
-        self._node = node
         self.name = DEVICE_INFO_PREFIX + node
         self._version = ""
         self._written: Content | None = None
         self._at: float | None = None
-        self.failures = 0
-
-    @property
-    def written(self) -> Content | None:
-        """What the ConfigMap has, as far as we wrote it."""
-        return self._written
 
     def saw(self, version: str) -> None:
         """The watch showed this version; its content shows whether it is ours."""
@@ -156,15 +149,11 @@ class Reporter:
                 body["metadata"] |= {"name": self.name, "namespace": KUBE_SYSTEM}
                 answer = await self._client.create(CONFIG_MAPS, KUBE_SYSTEM, body)
         except ApiError as error:
-            self.failures += 1
             if error.status == 404:
                 self._version = ""
             elif error.status != 409:
                 raise
             return False
-        except UnreachableError:
-            self.failures += 1
-            raise
         self._written = content
         self._version = _version(answer)
         return True
