@@ -243,8 +243,7 @@ class Allocator:
         return len(chips) == pod.asks_for(self.resource)
 
     def _unserved_pods(self) -> list[NodePod]:
-        served = self._mounted_pods().union(self._unrecorded)
-        claimed = (self.as_claimed(pod) for pod in self._asking.values() if pod.uid not in served)
+        claimed = (self.as_claimed(pod) for pod in self._without_mount() if pod.uid not in self._unrecorded)
         return [pod for pod in claimed if is_candidate(pod, self.resource)]
 
     # -- calls -----------------------------------------------------------------------------------------
@@ -349,13 +348,12 @@ class Allocator:
         """Chips in containers of other pods than this, and who has them. Pods that only wait hold nothing."""
         held: dict[str, str] = {}
         again = set(ids)
-        mounted = self._mounted_pods()
         for mount in self._mounts():
             # An id that kubelet hands out again was given back before, the chip perhaps not.
             if again.isdisjoint(mount.ids) or self._may_run(mount, fresh):
                 held.update(dict.fromkeys(mount.chips, self._holder(mount)))
-        for other in self._asking.values():
-            if other.uid != uid and other.uid not in mounted and self._is_doubtful(other):
+        for other in self._without_mount():
+            if other.uid != uid and self._is_doubtful(other):
                 held.update(dict.fromkeys(self._named(other), f"pod {other.key}"))
         return held
 
@@ -699,9 +697,8 @@ class Allocator:
     def used(self) -> set[str]:
         """Chips that are not free: mounted, or named by a live pod (rule D2)."""
         used = {chip for mount in self._mounts() for chip in mount.chips}
-        mounted = self._mounted_pods()
-        for pod in self._asking.values():
-            if pod.live and pod.uid not in mounted:
+        for pod in self._without_mount():
+            if pod.live:
                 used.update(self._named(pod))
         return used
 
@@ -727,13 +724,11 @@ class Allocator:
 
     def doubtful_chips(self) -> dict[str, tuple[str, ...]]:
         """Pod uid to the chips that it may have, of pods without a record (rule N8)."""
-        mounted = self._mounted_pods()
         unattributed = {len(mount.ids) for mount in self._mounts() if not mount.owner}
         return {
             pod.uid: tuple(sorted(chips.intersection(self.chips)))
-            for pod in self._asking.values()
-            if pod.uid not in mounted
-            and self._is_doubtful(pod)
+            for pod in self._without_mount()
+            if self._is_doubtful(pod)
             # One that waits may only have the name of the pod that kubelet means.
             and (self._is_served(pod) or self._runs(pod))
             # One of the mounts whose pod is not known yet may be its.
@@ -746,11 +741,8 @@ class Allocator:
         for mount in self._mounts():
             if chip in mount.chips:
                 return self.pods.get(mount.pod)
-        mounted = self._mounted_pods()
-        for pod in self._asking.values():
-            if pod.live and pod.uid not in mounted and chip in self._limited(self.as_claimed(pod)):
-                return pod
-        return None
+        unmounted = (pod for pod in self._without_mount() if pod.live)
+        return next((pod for pod in unmounted if chip in self._limited(self.as_claimed(pod))), None)
 
     def needs_listing(self, now: int) -> bool:
         """Whether a mount is there of which kubelet should have said by now whose it is.
@@ -758,6 +750,11 @@ class Allocator:
         Younger ones can wait for the next report: which chips a call gets does not depend on their owners.
         """
         return any(not mount.owner and now - mount.at >= LISTING_DELAY for mount in self._mounts())
+
+    def _without_mount(self) -> list[NodePod]:
+        """Pods that ask for chips and of which there is no mount."""
+        mounted = self._mounted_pods()
+        return [pod for uid, pod in self._asking.items() if uid not in mounted]
 
     def _mounted_pods(self) -> set[str]:
         return {mount.pod for mount in self._mounts()}

@@ -103,10 +103,9 @@ class ShareAllocator(Allocator):
 
     def _doubtful_pods(self) -> dict[str, list[NodePod]]:
         """Return the pods without a record by the chip that each may have (rule N8)."""
-        mounted = self._mounted_pods()
         result: dict[str, list[NodePod]] = {}
-        for pod in self._asking.values():
-            if pod.uid not in mounted and self._is_doubtful(pod):
+        for pod in self._without_mount():
+            if self._is_doubtful(pod):
                 for chip in self._named(pod):
                     result.setdefault(chip, []).append(pod)
         return result
