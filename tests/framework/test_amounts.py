@@ -6,10 +6,18 @@ from decimal import Decimal
 
 import pytest
 
-from ringwise.framework.amounts import Amount, Amounts, add, as_number, plain, share
+from ringwise.framework.amounts import (
+    Amount,
+    Amounts,
+    WeightedClaim,
+    add,
+    as_number,
+    plain,
+    share,
+    share_out,
+)
 from ringwise.grammar import amount_text
 from ringwise.manifests.text.quantities import written
-from ringwise.plugins.proportion.queue_accounts import WeightedClaim, share_out
 from ringwise.reasons import ReasonKind, Stage
 from tests.builders.values import CHIP
 

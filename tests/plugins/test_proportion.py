@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.framework.amounts import WeightedClaim, share_out
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.reserved_quota import ReservedQuota
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS
-from ringwise.plugins.proportion.queue_accounts import QueueAccounts, WeightedClaim, share_out
+from ringwise.plugins.proportion.queue_accounts import QueueAccounts
 from tests.builders.session_lab import Lab, cluster
 from tests.builders.values import CHIP
 

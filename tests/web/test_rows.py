@@ -349,7 +349,12 @@ def test_what_happens_while_the_rows_are_filled_is_not_lost() -> None:
         ([Queue("a", 5, parent="none")], {"a": 40, "default": 8}),
         ([Queue("a", 1, deserved={CHIP: 20}), Queue("b", 1, parent="a")], {"a": 20, "b": 20}),
         ([Queue("a", 5), Queue("b", 1, parent="a", deserved={CHIP: 3})], {"a": 40, "b": 3}),
-        ([Queue("a", 5, capability={CHIP: 7})], {"a": 7, "default": 8}),
+        # What the capability of a queue does not let it use is shared among its siblings.
+        ([Queue("a", 5, capability={CHIP: 7})], {"a": 7, "default": 41}),
+        (
+            [Queue("a", 2, capability={CHIP: 8}), Queue("b", 3), Queue("c", 1, parent="a")],
+            {"a": 8, "b": 30, "c": 8, "default": 10},
+        ),
         ([Queue("a", 0)], {"a": 0, "default": 48}),
         ([Queue("a", 2, parent="b"), Queue("b", 1, parent="a")], {"a": 48, "b": 48, "default": 48}),
     ],

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
-from ringwise.framework.amounts import lacking, plain
+from ringwise.framework.amounts import Amount, Amounts, WeightedClaim, lacking, plain, share_out
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAITED
@@ -701,39 +701,57 @@ def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) 
 
 
 class QueueShares:
-    """As written, else the part of the parent's share by weight."""
+    """As written, otherwise the part of the parent's share by weight.
 
-    def __init__(self, queues: Iterable[Queue], chips: Mapping[str, int]) -> None:
+    What the capability of a queue does not let it use is shared among its siblings.
+    """
+
+    def __init__(self, queues: Iterable[Queue], chips: Mapping[str, Amount]) -> None:
         """`chips`: resource -> chips of the cluster."""
         self._queues = {queue.name: queue for queue in queues if queue.name != ROOT_QUEUE}
-        self._chips = chips
-        #: Parent -> weight of its children together.
-        self._weights: dict[str, int] = {}
+        self._chips = dict(chips)
+        self._children: dict[str, list[Queue]] = {}
         for queue in self._queues.values():
-            parent = self._parent(queue)
-            self._weights[parent] = self._weights.get(parent, 0) + max(0, queue.weight)
+            self._children.setdefault(self._parent(queue), []).append(queue)
+        #: Parent -> shares of its children; those of the root if the parents form a cycle.
+        self._shares: dict[str, dict[str, Amounts]] = {}
 
     def _parent(self, queue: Queue) -> str:
         """Without one, and below one that does not exist, it is a child of the root."""
         return queue.parent if queue.parent in self._queues else ROOT_QUEUE
 
-    def of(self, name: str) -> dict[str, int]:
+    def of(self, name: str) -> Amounts:
         """Resource -> chips, at most what its capability allows. The root has all."""
-        limits = self._queues[name].capability if name in self._queues else {}
-        # Weights of a queue and of those above it; a circle of parents ends where it began.
-        part, whole, seen, shared = 1, 1, set[str](), self._chips
-        while name in self._queues and name not in seen:
-            seen.add(name)
-            queue = self._queues[name]
-            if any(resource in queue.deserved for resource in self._chips):
+        queue = self._queues.get(name)
+        if queue is None:
+            return dict(self._chips)
+        parent = self._parent(queue)
+        if parent not in self._shares:
+            self._shares[parent] = {}
+            self._shares[parent] = self._share_out(self._children[parent], self.of(parent))
+        shares = self._shares[parent].get(name)
+        # Empty while the share of a queue above is computed: the parents form a cycle.
+        return dict(self._chips) if shares is None else shares
+
+    def _share_out(self, queues: list[Queue], shared: Amounts) -> dict[str, Amounts]:
+        result: dict[str, Amounts] = {queue.name: {} for queue in queues}
+        for resource, total in shared.items():
+            claims = [
+                WeightedClaim(queue.weight, min(queue.capability.get(resource, total), total))
+                if queue.weight > 0
+                else WeightedClaim(1, 0)
+                for queue in queues
+            ]
+            for queue, amount in zip(queues, share_out(total, claims), strict=True):
+                result[queue.name][resource] = amount
+        for queue in queues:
+            if any(resource in queue.deserved for resource in shared):
                 # One that says what it deserves deserves nothing else.
-                shared = {resource: queue.deserved.get(resource, 0) for resource in self._chips}
-                break
-            parent = self._parent(queue)
-            part, whole = part * max(0, queue.weight), whole * max(1, self._weights[parent])
-            name = parent
-        shares = {resource: amount * part // whole for resource, amount in shared.items()}
-        return {resource: min(share, limits.get(resource, share)) for resource, share in shares.items()}
+                result[queue.name] = {
+                    resource: min(queue.deserved.get(resource, 0), queue.capability.get(resource, total))
+                    for resource, total in shared.items()
+                }
+        return result
 
 
 def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = None) -> list[doc.QueueFields]:
@@ -752,7 +770,7 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "limit": plain(objects.view.limits.of_queue(queue.name)),
                 "guarantee": {**queue.guarantee},
                 "used": plain(objects.view.usage.used_by_queue(queue.name)),
-                "fair_share": {**shares.of(queue.name)},
+                "fair_share": plain(shares.of(queue.name)),
                 "reserved_quota": plain(objects.view.usage.reserved.against(queue.name, "")),
                 "reserved_quota_jobs": objects.view.jobs_with_reserved_quota(queue.name),
                 "jobs": len(own),

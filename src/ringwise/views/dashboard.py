@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from ringwise.framework.amounts import as_number
+from ringwise.framework.amounts import as_number, plain
 from ringwise.framework.job import job_key
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.job_expansion import group_name
@@ -362,7 +362,7 @@ class DashboardRows:
                     "parent": queue.parent,
                     "state": queue.state,
                     "weight": queue.weight,
-                    "fair_share": {**shares.of(queue.name)},
+                    "fair_share": plain(shares.of(queue.name)),
                     "capability": {
                         name: queue.capability[name] for name in chips if name in queue.capability
                     },

@@ -43,7 +43,7 @@ from ringwise.plugins.topology910.validity import plain_key, policy_of
 from ringwise.reasons import Reason
 from ringwise.state.model import NodeReservation, Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
-from ringwise.state.node_windows import NodeWindow, withheld
+from ringwise.state.node_windows import NodeWindow, drain_of, reservations_of, withheld
 from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
 from ringwise.topology.policy import SOFT_SHARE_POLICY
 from ringwise.wellknown import SCHEDULE_POLICY, SUB_HEALTH_REACTIONS, SUB_HEALTHY_STRATEGY
@@ -55,7 +55,7 @@ class Topology910:
         self._switches = SwitchPlanner(session)
         #: Policies of one-pod jobs without labels that matter: thousands are alike.
         self._plain: dict[tuple[int, int], ChipPolicy] = {}
-        self._withheld: bool | None = None
+        self._withheld: str | None = None
         session.register(JOB_VALID, self.valid_job)
         session.register(PREDICATE, self.predicate)
         session.register(NODE_FILTER, self.sub_healthy)
@@ -181,18 +181,22 @@ class Topology910:
                         needed=needed, all=there, missing=needed - there, resource=resource
                     )
                 reason = TOO_FEW_FREE_CHIPS(needed=needed, free=free, resource=resource)
-                if free and self._has_withheld_nodes():
-                    reason = reason.with_hints(("chips of cordoned and draining nodes are included",))
+                if free and (withheld_nodes := self._withheld_nodes()):
+                    reason = reason.with_hints((f"chips of {withheld_nodes} nodes are included",))
                 return Vote.REJECT, reason.with_hints(() if fleet is None else _closed(fleet.closed_counts))
         return (Vote.PERMIT if self._session.settings.force_enqueue else Vote.ABSTAIN), None
 
-    def _has_withheld_nodes(self) -> bool:
-        """Whether free chips are counted that not every job may have; nodes are read once in a session."""
+    def _withheld_nodes(self) -> str:
+        """Which nodes have free chips that not every job may have; nodes are read once in a session."""
         if self._withheld is None:
             state = self._session.state
-            self._withheld = bool(state.node_windows) or any(
-                node and node.unschedulable for node in state.nodes
-            )
+            windows = [one for of_node in state.node_windows.values() for one in of_node]
+            kinds = {
+                "cordoned": any(node and node.unschedulable for node in state.nodes),
+                "draining": drain_of(windows) is not None,
+                "reserved": bool(reservations_of(windows)),
+            }
+            self._withheld = " and ".join(kind for kind, exists in kinds.items() if exists)
         return self._withheld
 
     def _chip_resources(self, job: Job) -> list[str]:
