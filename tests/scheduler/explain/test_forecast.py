@@ -62,6 +62,28 @@ def test_a_time_follows_from_the_ends_of_running_jobs() -> None:
     assert start.text(NOW) == f"{time_text(time)}, in 50s, after the end of default/old"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (60, f"{time_text(NOW + 50 * SECOND)}, in 50s, after the end of default/old"),
+        (None, "unknown, no running job has an expected duration"),
+    ],
+)
+def test_a_gang_of_which_a_pod_runs_starts_when_there_are_chips_for_the_other(
+    seconds: int | None, text: str
+) -> None:
+    """Its running pod may end at any time; then the gang starts again as a whole."""
+    view = told(
+        node("n1"),
+        node("n2"),
+        group("half", 2, created=1),
+        pod("half-0", 8, group="half", created=1, on="n1", holds=range(8)),
+        pod("half-1", 8, group="half", created=2),
+        runs("old", "n2", seconds, chips=range(2)),
+    )
+    assert expected(view, "half").text(NOW) == text
+
+
 def test_a_job_waits_for_the_end_of_one_on_a_node_that_it_does_not_select() -> None:
     """Its pods must not be in a zone with the pods of the other job."""
     cls = pod_class(

@@ -24,6 +24,7 @@ from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
 from ringwise.framework.evictions.eviction import evicting_reservation
 from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.gangs.further_pods import FurtherPods
+from ringwise.framework.gangs.gang_count import is_complete
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.limits import WaitingCounts
@@ -457,24 +458,33 @@ class _Play:
         session, placements = self._session, self._session.state.pods
         statement = session.statement()
         self._undo.callback(statement.discard)
+        again: list[str] = []
         while self._ends and self._ends[0][0] == time:
             run = heappop(self._ends)[2]
             self._freed_nodes += run.nodes
+            # A gang that waits for pods cannot have done its work: it starts again as a whole.
+            waits = run.job.key in self._lengths and run.job.key not in self.started
+            waits = waits and not is_complete(session.state, run.job)
             for uid in run.pods:
                 placement = placements[uid]
                 if placement.node >= 0:
                     for chip in chips_of(placement.chips):
                         self._freed[placement.node, chip] = len(self._names)
                     node = placement.node
-                    statement.evict(Eviction(run.job, placement.pod, "supposed to end", run.job))
+                    if waits and not placement.pod.deleting:
+                        again.append(uid)
+                    else:
+                        statement.evict(Eviction(run.job, placement.pod, "supposed to end", run.job))
                     self._room.changed(node)
                     self._freed_nodes.append(node)
                     self._steps -= 1
-            if self._shares and run.job.key:
+            if self._shares and run.job.key and not waits:
                 # Shares of queues follow what their jobs ask for.
                 self._undo.enter_context(self._what_if.without_pods(run.job))
             self._guesses = self._guesses or run.guessed
             self._names.append(run.title)
+        if again:
+            self._undo.enter_context(self._what_if.restarted(session, again))
 
     def _serve(self, time: int, before: int) -> None:
         while self._serve_once(time, before):
