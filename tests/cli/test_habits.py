@@ -53,6 +53,18 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         ("cordon no/node-1 nodes/node-2", "node node-1 cordoned\nnode node-2 cordoned\n"),
         ("uncordon node-1 node-2", "node node-1 uncordoned\n"),
         ("top nodes -o name", "node-0\nnode-1\n"),
+        ("get Job train -o name", "lab/train\n"),
+        ("get JOBS -o name", "lab/train\nlab/tune\n"),
+        ("get vcjob.batch.volcano.sh/train -o name", "lab/train\n"),
+        ("get jobs,nodes -o name", "lab/train\nlab/tune\nnode-0\n"),
+        ("-n lab get jobs -o name", "lab/train\nlab/tune\n"),
+        ("--namespace=none get jobs -o name", ""),
+        ("-A get jobs -o name", "lab/train\nlab/tune\n"),
+        ("describe node node-0 node-1", "node node-0\n"),
+        ("describe chip node-0/Ascend910-0", "node"),
+        ("describe usagelimit", "there are no usagelimits\n"),
+        ("scontrol show reservation", "there are no reservations\n"),
+        ("squeue -p default -o name", "lab/train\nlab/tune\n"),
     ],
 )
 def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> None:
@@ -80,7 +92,14 @@ def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> 
         ("delete job/", 'invalid name "job/": expected job/NAME'),
         ("describe nodes", "the name of one node is required; get nodes lists them"),
         ("get nodes --start", "--start requires jobs; it cannot be combined with nodes"),
-        ("get jobs -t PENDING", "No such option '-t': use --state"),
+        ("scontrol hold train", "No such command 'scontrol': use 'ringwise suspend JOB'"),
+        ("scontrol update JobId=1", "use 'ringwise requeue JOB --queue QUEUE'"),
+        ("scontrol ping", "No such command 'scontrol': use 'ringwise describe KIND NAME'"),
+        ("rollout restart job/train", "No such command 'rollout': use 'ringwise requeue JOB'"),
+        ("get namespaces", "unknown kind \"namespaces\": use 'ringwise get jobs -A'"),
+        ("get pg", "unknown kind \"pg\": use 'ringwise get jobs'"),
+        ("get jobs,nodes -o json", "names and -o json require one kind"),
+        ("get jobs,nodez", 'unknown kind "jobs,nodez"'),
         ("drain node-1 --dry-run=all", "Option '--dry-run' does not take a value"),
         ("reserve --queue default --duration 2h", "nodes, or a number of nodes, are required"),
         ("reserve 1 --queue default --for default --to +2h", "one of --for and --queue is required"),
@@ -248,6 +267,22 @@ def test_times_that_are_invalid(typed: str) -> None:
 def test_jobs_of_the_current_user(typed: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "alice")
     assert terminal.ok(typed) == terminal.ok("get jobs --user alice") != terminal.ok("get jobs")
+
+
+def test_states_as_squeue_writes_them(terminal: Terminal) -> None:
+    assert terminal.json("squeue -t PD,R") == terminal.json("get jobs --state pending --state running")
+
+
+def test_several_jobs_are_suspended_and_resumed(tmp_path: Path) -> None:
+    with running(tmp_path, SMALL):
+        terminal = Terminal(tmp_path)
+        terminal.submit(job("train", 2, 8), job("tune", 1, 1))
+        suspended = terminal.ok("suspend job train tune").splitlines()
+        assert [line.partition(";")[0] for line in suspended] == [
+            "vcjob lab/train suspended",
+            "vcjob lab/tune suspended",
+        ]
+        assert "vcjob lab/train resumed" in terminal.ok("resume job train")
 
 
 def test_reports_of_days(terminal: Terminal) -> None:

@@ -65,6 +65,6 @@ def find_history(book: HistoryBook, name: str, source: str = "the journal") -> J
         return jobs[0]
     if jobs:
         keys = ", ".join(history.key for history in jobs[:5])
-        raise UnknownHistoryError(f"several jobs are named {name}; use one of {keys}")
+        raise UnknownHistoryError(f"{len(jobs)} jobs are named {name}; use one of {keys}")
     names = [*book.jobs, *(history.name for history in book.jobs.values())]
     raise UnknownHistoryError(f'{source}: job "{name}" not found{did_you_mean(name, names)}')

@@ -22,6 +22,11 @@ PLUGIN = "kubectl-ringwise"
 _WITH_EXAMPLES: set[int] = set()
 
 _SHORT_WITH_EQUALS = re.compile(r"^(-[a-zA-Z])=(?=.)", re.DOTALL)
+#: Options that can precede the command, and whether they have a value.
+_GLOBAL = {
+    **dict.fromkeys(("-n", "--namespace", "--context", "--kubeconfig", "--lab"), True),
+    **dict.fromkeys(("-A", "--all-namespaces"), False),
+}
 #: Values of --dry-run for which a command changes nothing.
 _DRY_RUN = ("--dry-run=client", "--dry-run=server")
 
@@ -63,6 +68,13 @@ class LazyGroup(click.Group):
         end = args.index("--") if "--" in args else len(args)
         args = [_SHORT_WITH_EQUALS.sub(r"\1", arg) for arg in args[:end]] + args[end:]
         args = ["--dry-run" if arg in _DRY_RUN else arg for arg in args if arg != "--dry-run=none"]
+        # Global options of kubectl can precede the command.
+        first: list[str] = []
+        while not self.path and args and (option := args[0].partition("=")[0]) in _GLOBAL:
+            count = 1 if "=" in args[0] or not _GLOBAL[option] else 2
+            first, args = [*first, *args[:count]], args[count:]
+        end = args.index("--") if "--" in args else len(args)
+        args = [*args[:end], *first, *args[end:]]
         context = super().make_context(info_name, args, parent, **extra)
         context.meta.setdefault(TYPED, typed)
         return context
@@ -112,7 +124,9 @@ class LazyGroup(click.Group):
             name = nearest(args[0], self.list_commands(ctx))
             suggested = f'; did you mean "{name}"?' if name and not self.entries[name].changes else ""
             if not self.path:
-                suggested = command_hint(args[0], program_of(ctx)) or suggested
+                program = program_of(ctx)
+                hints = (command_hint(" ".join(args[:count]), program) for count in (2, 1))
+                suggested = next(filter(None, hints), suggested)
             raise click.UsageError(error.message.rstrip(".") + suggested, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -162,7 +176,7 @@ SECTIONS = {
     "Inspect": {
         "why": CommandEntry("query.explain", "Explain why a job is pending, or why it runs where it runs"),
         "get": CommandEntry("query.objects", "List jobs, nodes, queues, pods and other objects"),
-        "describe": CommandEntry("query.objects", "Show details of one object"),
+        "describe": CommandEntry("query.objects", "Show details of objects"),
         "top": CommandEntry("query.top", "Show chips, queues and pending jobs until Ctrl-C"),
         "capacity": CommandEntry("query.explain", "Show how many more jobs of each shape would fit now"),
         "events": CommandEntry("query.explain", "List the events of a job: pending, scheduled, faults, end"),
@@ -179,12 +193,12 @@ SECTIONS = {
         "web": CommandEntry("query.web", "Serve the dashboard of a cluster until Ctrl-C"),
     },
     "Change": {
-        "suspend": CommandEntry("change.suspending", "Suspend a job and release its chips"),
+        "suspend": CommandEntry("change.suspending", "Suspend jobs and release their chips"),
         "resume": CommandEntry(
-            "change.suspending", "Resume a suspended job, on its previous nodes if they are free"
+            "change.suspending", "Resume suspended jobs, on their previous nodes if they are free"
         ),
         "requeue": CommandEntry(
-            "change.suspending", "Requeue a running job, or change its queue or priority"
+            "change.suspending", "Requeue running jobs, or change their queue or priority"
         ),
         "cordon": CommandEntry("change.changes", "Mark nodes as unschedulable"),
         "uncordon": CommandEntry("change.changes", "Mark nodes as schedulable"),

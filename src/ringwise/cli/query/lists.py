@@ -28,6 +28,15 @@ _DURATION = re.compile(r"\b(?:[0-9]+[dhms])+\b", re.ASCII)
 #: Rows of a table in a terminal, without `--limit`.
 ROWS = 100
 _TABLES = ("table", "wide")
+#: States as squeue writes them.
+_OF_SQUEUE = {
+    "CD": "completed",
+    "CG": "completing",
+    "F": "failed",
+    "PD": "pending",
+    "R": "running",
+    "S": "suspended",
+}
 #: Between two looks at what is watched. States and reasons are computed from all objects for each.
 SECONDS = {FROM_LAB: 1.0, FROM_CLUSTER: 5.0}
 
@@ -42,11 +51,15 @@ list_options = with_options(
         "Field selector, as in kubectl, such as status.phase=Running.",
         default="",
     ),
-    option("--queue", "Only jobs and pods of this queue.", LabName("queue")),
+    option("--queue -p --partition", "Only jobs and pods of this queue.", LabName("queue")),
     option("-u --user", "Only jobs of this user."),
     flag("--me", "Only jobs of the current user."),
     flag("--affected", "Only jobs affected by a fault."),
-    option("--state states", "Only objects in this state; can be repeated.", multiple=True),
+    option(
+        "--state -t --states states",
+        "Only objects in this state, also as squeue writes it; can be repeated.",
+        multiple=True,
+    ),
     flag(
         "-w --watch",
         "After listing, print each row that changes, until Ctrl-C; cannot be combined with -f.",
@@ -69,7 +82,10 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
     from ringwise.views.lists import Choice, ListError, Listing
 
     states = tuple(
-        word for state in options.pop("states") for part in state.split(",") if (word := part.strip())
+        _OF_SQUEUE.get(word.upper(), word)
+        for state in options.pop("states")
+        for part in state.split(",")
+        if (word := part.strip())
     )
     if options.pop("start"):
         if kind != "jobs":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command("get")
 @click.argument(
     "kind",
-    type=KindArgument(KINDS),
+    type=KindArgument(KINDS, several=True),
     default="jobs",
     metavar="[KIND]",
 )
@@ -40,6 +40,15 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     moveplans (mp), usagelimits (ulim) or hypernodes (hn), and KIND/NAME is accepted, too; it defaults to
     jobs. If names are given, only these are listed.
     """
+    kinds = kind.split(",")
+    if len(kinds) > 1:
+        if output not in ("table", "wide", "name") or options["names"]:
+            raise click.UsageError(f"names and -o {output} require one kind")
+        for number, one in enumerate(kinds):
+            if number and output != "name":
+                click.echo()
+            click.get_current_context().invoke(get_command, kind=one, output=output, **options)
+        return
     shown, options["names"] = kind_and_names(kind, options["names"])
     kind = shown.plural
     listing, watch = take_listing(kind, output, options)
@@ -77,28 +86,36 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     watch_list(kind, options, question, document, draw, limit=watch)
 
 
-_DESCRIBED = [kind for kind in KINDS if kind.is_described]
-
-
 @click.command("describe")
 @click.argument(
     "kind",
-    type=KindArgument(_DESCRIBED),
+    type=KindArgument(KINDS),
     metavar="KIND",
 )
-@click.argument("name", type=LabName(), required=False, metavar="[NAMESPACE/]NAME")
+@click.argument("names", nargs=-1, type=LabName(), metavar="[NAMESPACE/]NAME...")
 @source_options
 @output_option
-def describe_command(kind: str, name: str | None, output: str, **options: Any) -> None:
-    """Show details of one object.
+def describe_command(kind: str, names: tuple[str, ...], output: str, **options: Any) -> None:
+    """Show details of objects.
 
     KIND is job (vcjobs, vcjob, vj), node (no), queue (q), pod (po), moveplan (mp) or hypernode (hn), and
-    KIND/NAME is accepted, too.
+    KIND/NAME is accepted, too. Objects of the other kinds of get are shown as get -o wide shows them.
     """
-    shown, names = kind_and_names(kind, () if name is None else (name,))
-    if len(names) != 1:
+    shown, names = kind_and_names(kind, names)
+    if not shown.is_described:
+        output = "wide" if output == "table" else output
+        click.get_current_context().invoke(
+            get_command, kind=shown.plural, names=names, output=output, **options
+        )
+        return
+    if not names:
         raise click.UsageError(f"the name of one {shown.word} is required; get {shown.plural} lists them")
-    kind, (name,) = shown.name, names
     namespace = namespace_of(options)
-    document = ask(options, lambda source: source.describe(kind, name, namespace))
-    show(document, output, "kinds.print_object", kind=kind)
+
+    def described(name: str) -> Mapping[str, Any]:
+        return ask(options, lambda source: source.describe(shown.name, name, namespace))
+
+    for number, document in enumerate(map(described, names)):
+        if number and output in ("table", "yaml"):
+            click.echo("---" if output == "yaml" else "")
+        show(document, output, "kinds.print_object", kind=shown.name)
