@@ -152,10 +152,7 @@ class Matching:
         else:
             del held[mask]
         left = self._unmet[cls] = self._unmet[cls] - amount
-        if left > 0:
-            self._open |= 1 << cls
-        else:
-            self._open &= ~(1 << cls)
+        self._open = self._open | 1 << cls if left > 0 else self._open & ~(1 << cls)
         if self._log is not None:
             self._log.append((cls, mask, amount))
 

@@ -395,10 +395,8 @@ class _Assignment:
     def _count(self, cls: int, slot: _Slot, amount: int) -> None:
         held, pods = self._held[cls], self._pods_in[slot.group]
         pods[cls] += amount
-        if pods[cls]:
-            self._owners_in[slot.group] |= 1 << cls
-        else:
-            self._owners_in[slot.group] &= ~(1 << cls)
+        owners = self._owners_in[slot.group]
+        self._owners_in[slot.group] = owners | 1 << cls if pods[cls] else owners & ~(1 << cls)
         now = held.get(slot.number, 0) + amount
         if now:
             held[slot.number] = now
@@ -408,10 +406,7 @@ class _Assignment:
             slot.owners &= ~(1 << cls)
 
     def _mark_open(self, cls: int) -> None:
-        if self._unmet[cls] > 0:
-            self._open |= 1 << cls
-        else:
-            self._open &= ~(1 << cls)
+        self._open = self._open | 1 << cls if self._unmet[cls] > 0 else self._open & ~(1 << cls)
 
     def _spare_in(self, group: int) -> int:
         spare = self._spare[group]

@@ -88,14 +88,11 @@ class RequestOrder:
     counts: list[int] = field(default_factory=list)
     occupied: int = 0
 
-    def occupy(self, level: int) -> None:
-        self.counts[level] += 1
-        self.occupied |= 1 << level
-
-    def vacate(self, level: int) -> None:
-        self.counts[level] -= 1
-        if not self.counts[level]:
-            self.occupied &= ~(1 << level)
+    def count(self, level: int, by: int) -> None:
+        """One more bucket of the level holds nodes (1), or one less (-1)."""
+        self.counts[level] += by
+        bit = 1 << level
+        self.occupied = self.occupied | bit if self.counts[level] else self.occupied & ~bit
 
 
 @dataclass(slots=True, eq=False)
@@ -144,7 +141,7 @@ class View:
         if group is None:
             group = Group(bucket, shape)
             if not bucket.groups:
-                self._occupy(bucket)
+                self._count(bucket, 1)
             bucket.groups[shape.number] = group
         group.count += 1
         if group.nodes is not None:
@@ -179,7 +176,7 @@ class View:
             bucket = group.bucket
             del bucket.groups[group.shape.number]
             if not bucket.groups:
-                self._vacate(bucket)
+                self._count(bucket, -1)
 
     def _rebuild_heap(self, group: Group) -> None:
         group_of, node_at = self._group_of, self._node_at
@@ -211,20 +208,14 @@ class View:
             for bucket in by_score[score]:
                 order.level_of[bucket.number] = level
                 if bucket.groups:
-                    order.occupy(level)
+                    order.count(level, 1)
         return order
 
-    def _occupy(self, bucket: Bucket) -> None:
+    def _count(self, bucket: Bucket, by: int) -> None:
         for order in self._orders.values():
             level = order.level_of[bucket.number]
             if level >= 0:
-                order.occupy(level)
-
-    def _vacate(self, bucket: Bucket) -> None:
-        for order in self._orders.values():
-            level = order.level_of[bucket.number]
-            if level >= 0:
-                order.vacate(level)
+                order.count(level, by)
 
     # -- queries -------------------------------------------------------------------
 

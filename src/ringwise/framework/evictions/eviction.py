@@ -125,7 +125,7 @@ def evict_for(session: Session, job: Job, choice: VictimChoice, action: str) -> 
         return False
     if plan is None and slow is not None:
         # There are no other candidates: it waits for the pods with a long grace period.
-        _wait_again(session, job, slow)
+        _wait(session, job, slow)
         return True
     if plan is None:
         end = session.protected.get(job.key)
@@ -176,7 +176,6 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
         # It fits at once where no pod has to go: then nothing was freed that others could take.
         loads=loads_by_node(plan.allocations) if awaited else {},
         awaited=awaited,
-        again=session.now + session.settings.long_grace_period * SECOND,
         nominated={allocation.pod.uid: allocation.node for allocation in plan.allocations},
         expires=session.now + seconds * SECOND,
         why=why,
@@ -184,13 +183,11 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
         losers=losers(session, plan),
     )
     session.reservations.make(reservation)
-    session.shared(NominatedShares).add(job, [allocation.pod for allocation in plan.allocations])
-    job.reason = waiting_for_evictions(session.state, reservation, session.now)
-    session.retry_at(job, reservation.again)
+    _wait(session, job, reservation)
 
 
-def _wait_again(session: Session, job: Job, reservation: Reservation) -> None:
-    """Return the reason while evicted pods are not gone and there are no other candidates."""
+def _wait(session: Session, job: Job, reservation: Reservation) -> None:
+    """Let the job wait until evicted pods are gone, or for so long that other candidates are searched."""
     reservation.again = session.now + session.settings.long_grace_period * SECOND
     pods = [job.pods[uid] for uid in reservation.nominated if uid in job.pods]
     session.shared(NominatedShares).add(job, pods)
