@@ -67,7 +67,8 @@ def change_of(job: VcJob, request: JobChangeRequest) -> PlannedChange:
     if request.action == SUSPEND:
         if phase in SUSPENDED:
             raise NotPossibleError(f"{name} is already suspended; to resume it: ringwise resume {job.key}")
-        return PlannedChange(COMMANDS[SUSPEND], text=f"{name} suspended; its chips are released")
+        released = "" if phase == "Pending" else "; its chips are released"
+        return PlannedChange(COMMANDS[SUSPEND], text=f"{name} suspended{released}")
     if request.action == RESUME:
         if phase not in SUSPENDED:
             raise NotPossibleError(f"{name} is not suspended: it is {phase}")

@@ -161,7 +161,8 @@ class Choice:
         if self._states:
             shown = [row for row in shown if self._states.intersection(map(_word, self.kind.states_of(row)))]
         for field, value, equal in self._fields:
-            shown = [row for row in shown if (str(field(row) or "") == value) is equal]
+            # As for states, case is ignored; names have no capitals.
+            shown = [row for row in shown if (str(field(row) or "").lower() == value.lower()) is equal]
         if self.listing.affected:
             shown = [row for row in shown if row["faults"]]
         if self.listing.user is not None:

@@ -13,7 +13,7 @@ from ringwise.views.documents.maintenance import DrainedJobFields, DrainPlanDocu
 
 #: Pods of a job that are listed.
 _SHOWN = 8
-_KINDS = {"node": "node", "switch": "leaf switch", "superpod": "SuperPoD"}
+_KINDS = {"node": "", "switch": "leaf switch ", "superpod": "SuperPoD "}
 _RESULTS = {"not-evicted": "not evicted", "not-restarted": "not started again"}
 
 
@@ -22,7 +22,7 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
     moving = sum(job.result == "moves" for job in jobs)
     nodes = f" ({counted(plan.nodes, 'node')})" if len(plan.nodes) > 1 else ""
     words = f"{counted(jobs, 'job')} with pods there, {moving} of them would move at once"
-    title = f"draining {_KINDS[plan.kind]} {plan.target}{nodes}"
+    title = f"draining {_KINDS[plan.kind]}{plan.target}{nodes}"
     print_line(console, Text(f"{title}: {words if jobs else 'no job has pods there'}"))
     if not jobs:
         return
