@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 import msgspec
 
 from ringwise.apps.job_history import history_of
+from ringwise.apps.journal.format import header_line, snapshot_line
 from ringwise.apps.lab.lab import LiveLab, copy_of
 from ringwise.apps.lab.maintenance import (
     Goes,
@@ -23,7 +24,6 @@ from ringwise.apps.lab.submission import Submission
 from ringwise.apps.place import JOB_OBJECTS, WITH_JOBS, what_if
 from ringwise.apps.reservations import ReservationRequest
 from ringwise.apps.sources.documents import ClusterAnswers, all_names, plain
-from ringwise.apps.support.objects import lines_of_events
 from ringwise.apps.targets import find_target, moment
 from ringwise.embed.clock import VirtualClock
 from ringwise.embed.records import ObjectRefusedError
@@ -240,9 +240,8 @@ def _status(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
 def _objects(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
     """All objects as two lines of a journal: for a support bundle."""
     view = answers.live.view
-    lines = lines_of_events(
-        view.current_events(), view.configuration, answers.now, sorted(view.scheduler_names)
-    )
+    lines = header_line(view.configuration, sorted(view.scheduler_names))
+    lines += snapshot_line(0, answers.now, view.current_events())
     return {"lines": lines.decode()}
 
 
