@@ -387,7 +387,7 @@ class PluginOption:
         arguments: Mapping[str, Value] | None = None,
     ) -> PluginOption:
         """An option in which every flag that is not named has its default."""
-        enabled = {flag.name: flag.default for flag in ENABLE_FLAGS.values()}
+        enabled = {flag: declared.default for flag, declared in ENABLE_FLAGS.items()}
         for flag, on in (flags or {}).items():
             if flag not in enabled:
                 raise KeyError(f"unknown enable flag: {flag}")

@@ -178,8 +178,8 @@ class Session:
         self.missing_chip_plugins: tuple[str, ...] = ()
         self._tiers: list[dict[ExtensionPoint[Any], list[Any]]] = []
         self._functions: dict[ExtensionPoint[Any], list[Any]] = {point: [] for point in EXTENSION_POINTS}
-        #: Which plugin a registered function belongs to, by its code object.
-        self._plugin_of: dict[object, str] = {}
+        #: The registered functions, each with its plugin.
+        self._registered: list[tuple[object, str]] = []
         self._selections: dict[
             tuple[PodClass, str, bool, bool, Hashable, Hashable, int | None], NodeSelection
         ] = {}
@@ -201,6 +201,7 @@ class Session:
         """
         self._tiers = []
         self._functions = {}
+        self._registered = []
         self._selections = {}
         self._shared = {}
         self.announce = _ignore_announcement
@@ -231,9 +232,7 @@ class Session:
             return
         self._tiers[-1].setdefault(point, []).append(function)
         self._functions[point].append(function)
-        code = getattr(function, "__code__", None)
-        if code is not None:
-            self._plugin_of[code] = option.name
+        self._registered.append((function, option.name))
 
     def shared(self, make: Callable[[Session], T]) -> T:
         """A cache that several plugins use: made for the first that asks, and returned to the others."""
@@ -251,9 +250,11 @@ class Session:
     def contain(self, error: Exception, job: Job | None, action: str) -> Incident:
         """Record an exception with the plugin it came from; the caller gives the job its reason."""
         where = f"action {action}"
+        # Only here, because the hash of a code object reads all of it.
+        plugin_of = {getattr(function, "__code__", None): name for function, name in self._registered}
         trace = error.__traceback__
         while trace is not None:
-            plugin = self._plugin_of.get(trace.tb_frame.f_code)
+            plugin = plugin_of.get(trace.tb_frame.f_code)
             if plugin is not None:
                 where = f"plugin {plugin}"
             trace = trace.tb_next
