@@ -59,8 +59,9 @@ def findings_in_project(pattern: re.Pattern[str]) -> dict[str, list[str]]:
         # The bytes of a picture are not text, and may look like anything.
         if is_vendored(path) or path.suffix == ".png":
             continue
-        lines = findings(pattern, path.read_bytes().decode("utf-8", errors="replace"))
-        if lines:
+        text = path.read_bytes().decode("utf-8", errors="replace")
+        # Most files have none: they are searched as a whole, not line by line.
+        if pattern.search(text) and (lines := findings(pattern, text)):
             found[str(path.relative_to(ROOT))] = lines
     return found
 

@@ -15,7 +15,7 @@ from ringwise.views.cluster import ClusterObjects, job_views, node_documents
 from ringwise.views.documents import cluster as documents
 from ringwise.views.documents import dashboard
 from tests.builders.values import SECOND, gang, isolated, node, pod, report
-from tests.checkout import PACKAGE, SOURCES
+from tests.checkout import PACKAGE, SOURCES, nodes_in
 from tests.scheduler.rig import NOW, scheduler_told
 from tests.web.test_rows import rows_of
 
@@ -43,10 +43,10 @@ def fields_of(found: ast.ClassDef) -> set[str]:
 def shapes(source: str) -> dict[str, tuple[list[str], set[str]]]:
     """Class with declared fields (TypedDict, dataclass, Struct, NamedTuple) -> its bases and its fields."""
     found: dict[str, tuple[list[str], set[str]]] = {}
-    for one in ast.walk(ast.parse(source)):
+    for one in nodes_in(source):
         if isinstance(one, ast.ClassDef):
             found[one.name] = [ast.unparse(base).split(".")[-1] for base in one.bases], fields_of(one)
-        elif isinstance(one, ast.Call) and ast.unparse(one.func).endswith("TypedDict") and len(one.args) > 1:
+        elif isinstance(one, ast.Call) and len(one.args) > 1 and ast.unparse(one.func).endswith("TypedDict"):
             keys = one.args[1].keys if isinstance(one.args[1], ast.Dict) else []
             names = {
                 key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)
