@@ -207,6 +207,8 @@ def _of(
         if isinstance(key, str) and key not in allowed:
             yield path, key, allowed
     for key in allowed:
+        if key not in fields:
+            continue
         roles = key.lower().endswith("replicaspecs")
         inner = _ROLE if roles else _INSIDE.get(f"{field}.{key}") or _INSIDE.get(key)
         within, place = fields.get(key), f"{path}.{key}"
