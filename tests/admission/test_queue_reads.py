@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from ringwise.apps.admission.queue_reads import READS_AT_ONCE, READS_PER_SECOND, QueueLister
+from ringwise.apps.admission import queue_reads
+from ringwise.apps.admission.queue_reads import READS_PER_SECOND, QueueLister
 from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.apps.admission.webhook import Reviews
 from ringwise.kubeclient.client import Client
@@ -83,15 +84,16 @@ async def test_what_queues_have_no_part_in_is_refused_without_a_read() -> None:
         assert api.requests == []
 
 
-async def test_the_reads_of_a_namespace_are_limited() -> None:
+async def test_the_reads_of_a_namespace_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_reads, "READS_AT_ONCE", 9)
     async with server() as (api, client):
         clock = InstantClock()
         reviews = reviews_of(client, known(), clock)
         ours, theirs = review(vcjob(8, queue="team")), review(vcjob(8, queue="gone"))
         other = review(vcjob(8, queue="team", metadata={"namespace": "other"}))
-        for _ in range(READS_AT_ONCE + 5):
+        for _ in range(14):
             assert (await decided(reviews, theirs))[0] is False
-        assert api.count(f"GET {QUEUES}") == READS_AT_ONCE
+        assert api.count(f"GET {QUEUES}") == 9
         api.put(QUEUES, queue("team"))
         # What the watch has reported decides, and other namespaces are not affected.
         assert (await decided(reviews, ours))[0] is False

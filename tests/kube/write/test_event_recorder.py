@@ -16,11 +16,8 @@ from ringwise.kube.watch.readers import Observed
 from ringwise.kube.write import event_recorder, status_queue
 from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.event_recorder import (
-    EVENT_BURST,
     EVENT_PAUSE,
-    EVENT_RATE,
     EVENT_WORKERS,
-    MAX_ROUTINE_WAITING,
     ROUTINE_EVENTS,
     ObjectReference,
 )
@@ -38,7 +35,15 @@ from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import EVENTS, PODS, InstantClock, ManualClock, pod, server, until
 from tests.metric_text import values_of
 
+#: Smaller than shipped, because each event is a request.
+EVENT_RATE, EVENT_BURST, MAX_ROUTINE_WAITING = 8.0, 40, 200
 FULL = ReasonKind("full", Stage.GANG, "{free} of {asked} chips are free", ("wait for {asked} chips",))
+
+
+@pytest.fixture(autouse=True)
+def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("EVENT_RATE", "EVENT_BURST", "MAX_ROUTINE_WAITING"):
+        monkeypatch.setattr(event_recorder, name, globals()[name])
 
 
 class DropCounter(Metrics):
@@ -104,7 +109,7 @@ def full(free: int) -> Reason:
 async def test_events_above_the_rate_are_late_and_none_is_lost() -> None:
     async with recorder_setup() as one:
         began = one.clock.moment
-        many = EVENT_BURST + 100
+        many = EVENT_BURST + 20
         for index in range(many):
             one.writer.events.scheduled(bind(index))
         await one.writer.finish()
@@ -182,12 +187,12 @@ async def test_events_of_different_reasons_do_not_replace_each_other() -> None:
 async def test_conditions_do_not_wait_for_events() -> None:
     clock = ManualClock()
     async with recorder_setup(clock) as one:
-        for index in range(EVENT_BURST + 1000):
+        for index in range(EVENT_BURST + MAX_ROUTINE_WAITING):
             one.writer.events.scheduled(bind(index))
         one.writer.pod(unschedulable(one.api, "train"))
         await one.writer.conditions.finish()
         assert one.condition("train")[0]["status"] == "False"
-        assert len(one.writer.events.queue) > 900
+        assert len(one.writer.events.queue) > MAX_ROUTINE_WAITING // 2
 
 
 async def test_events_give_way_to_bindings() -> None:

@@ -111,7 +111,7 @@ def test_a_turn_ends_after_the_limit_and_the_next_continues_in_the_same_order(tm
 @pytest.mark.parametrize("actions", [PLAIN, ("allocate", "preempt"), ("enqueue", "allocate", "reclaim")])
 def test_a_job_of_another_namespace_starts_in_the_next_turn(tmp_path: Path, actions: tuple[str, ...]) -> None:
     burning = Burning(slow_flood, actions)
-    burning.submit("flood", *(f"never{number}" for number in range(200)), fits=False)
+    burning.submit("flood", *(f"never{number}" for number in range(80)), fits=False)
     burning.turn()
     burning.submit("quiet", "job")
     assert burning.turn(1) == ["quiet/quiet-job-0"]
@@ -129,7 +129,7 @@ def test_a_flood_from_a_second_namespace_has_no_credit_from_that_of_the_first(tm
     for number in range(30):
         slow.rig.node(f"joins{number}", chips=0)
         slow.turn(1)
-    slow.submit("another", *(f"never{number}" for number in range(300)), fits=False)
+    slow.submit("another", *(f"never{number}" for number in range(100)), fits=False)
     slow.turn(1)
     slow.submit("quiet", "job")
     started: list[str] = []
@@ -281,7 +281,7 @@ def flooded(*namespaces: str) -> Burning:
     """Jobs of these namespaces that never fit take long, while `quiet` has a job, too."""
     burning = Burning(lambda job: 0 if job.namespace == "quiet" else 50 * MILLISECOND)
     for namespace in namespaces:
-        burning.submit(namespace, *(f"never{number}" for number in range(200)), fits=False)
+        burning.submit(namespace, *(f"never{number}" for number in range(100)), fits=False)
         burning.turn()
     burning.submit("quiet", "job")
     burning.turn(1)
