@@ -29,7 +29,7 @@ def _nearest(word: str, allowed: tuple[str, ...]) -> str | None:
     by_lower: dict[str, str] = {}
     for candidate in allowed:
         by_lower.setdefault(candidate.lower(), candidate)
-    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
     return by_lower[close[0]] if close and not _is_another_number(word.lower(), close[0]) else None
 
 
