@@ -38,7 +38,7 @@ def get_command(kind: str, output: str, **options: Any) -> None:
 
     KIND is jobs (vcjobs, vcjob, vj), nodes (no), queues (q), pods (po), chips, reservations, isolations,
     moveplans (mp), usagelimits (ulim) or hypernodes (hn), and KIND/NAME is accepted, too; it defaults to
-    jobs. If names are given, only these are listed.
+    jobs. If names are given, only these are listed; of chips, the name of a node lists its chips.
     """
     kinds = kind.split(",")
     if len(kinds) > 1:
@@ -50,7 +50,9 @@ def get_command(kind: str, output: str, **options: Any) -> None:
             click.get_current_context().invoke(get_command, kind=one, output=output, **options)
         return
     shown, options["names"] = kind_and_names(kind, options["names"])
-    kind = shown.plural
+    kind, names = shown.plural, options["names"]
+    if kind == "chips" and len(names) == 1 and "/" not in names[0]:
+        options["node"], options["names"] = names[0], ()
     listing, watch = take_listing(kind, output, options)
     unreachable = ExitCode.FAILED if kind == "chips" else ExitCode.BAD_INPUT
     none = ""
