@@ -122,11 +122,11 @@ class Player:
         self.live.clear_faults(kind, [node], chips=chips)
 
     def drain(self, node: str) -> None:
-        self.live.change_node(node, "cordon")
+        self.live.cordon([node])
         self.live.evict([pod.key for pod in self.live.cluster.all(Pod) if pod.node == node and pod.live])
 
     def uncordon(self, node: str) -> None:
-        self.live.change_node(node, "uncordon")
+        self.live.cordon([node], on=False)
 
     def isolate(self, node: str, on: bool) -> None:
         self.live.isolate(Isolation(node), on=on)

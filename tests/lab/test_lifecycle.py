@@ -362,7 +362,7 @@ def test_what_a_person_does_happens_now(tmp_path: Path, monkeypatch: pytest.Monk
     live.turn()
     began = live.now
     steady[0] += 60_000_000_000
-    live.change_node("node-0", "cordon")
+    live.cordon(["node-0"])
     assert live.cluster.now == live.now == began + 60_000_000_000
     live.close()
     folder.leave()

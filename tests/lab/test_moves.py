@@ -147,12 +147,12 @@ def test_auto_moves_a_job_once_a_day(tmp_path: Path, again: str, moved: int) -> 
         assert chips_left(live.view, live.now) == 31
         here, empty = where(live, "small"), where(live, "big")
         live.delete([("job", "default/big"), ("job", "default/filler")])
-        live.change_node(here, "cordon")
+        live.cordon([here])
         live.advance(120 * SECOND)
         live.cluster.submit(vcjob("half", 1, 4, annotations={EXPECTED_DURATION: "10h"}))
         live.advance(5 * SECOND)
         assert where(live, "half") == empty
-        live.change_node(here, "uncordon")
+        live.cordon([here], on=False)
         live.cluster.submit(vcjob("wide", 1, 8))
         live.advance(600 * SECOND)
         assert len(live.view.history.moves.ended) == moved

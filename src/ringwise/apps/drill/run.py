@@ -208,8 +208,7 @@ class _Run:
             case (str() | int() | PodOf()) as target:
                 self._remember()
                 nodes = self._nodes(target).nodes
-                for node in nodes:
-                    live.change_node(node, "uncordon" if step.action == "uncordon" else "cordon")
+                live.cordon(nodes, on=step.action != "uncordon")
                 if step.action == "drain":
                     live.evict([pod.key for pod in live.cluster.all(Pod) if pod.node in nodes and pod.live])
 

@@ -13,7 +13,7 @@ import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -35,7 +35,6 @@ from ringwise.apps.lab.lab import OTHERS, LiveLab, SubmitReply
 from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import QUERIES, LabAnswers, Parameters, Query, time_ahead
 from ringwise.apps.lab.requests import (
-    REQUESTS,
     AdvanceRequest,
     DeleteRequest,
     DrainRequest,
@@ -136,6 +135,19 @@ def _tries_placements(live: LiveLab, question: str, parameters: Parameters) -> b
     if question != "top" and (kind is None or not kind.has_reasons):
         return False
     return any(job.reason is not None for job in live.view.jobs.values())
+
+
+#: How each change is made, and the request that it decodes, strictly, whoever sends it.
+_CHANGES: dict[str, tuple[type[msgspec.Struct], Callable[[LabServer, str, Any], Any]]] = {}
+Change = TypeVar("Change", bound=Callable[..., Any])
+
+
+def _change(request: type[msgspec.Struct], *actions: str) -> Callable[[Change], Change]:
+    def add(change: Change) -> Change:
+        _CHANGES.update(dict.fromkeys(actions, (request, change)))
+        return change
+
+    return add
 
 
 class LabServer:
@@ -285,6 +297,7 @@ class LabServer:
             raise _Refused(reply.status, reply.error)
         return reply.document
 
+    @_change(Submission, "submit")
     def _submit(self, _action: str, submission: Submission) -> Callable[[Progress | None], Awaitable[Any]]:
         if submission.dry_run:
             return lambda _: self._copied(lambda: self._answer_to(submission, *self.live.dry_run(submission)))
@@ -329,29 +342,34 @@ class LabServer:
         action = request.match_info["action"]
         if action not in _CHANGES:
             raise ObjectRefusedError(f"the lab does not support {action}")
-        wanted = msgspec.json.decode(body or b"{}", type=REQUESTS[action])
-        document = self._guarded(lambda: _CHANGES[action](self, action, wanted))
+        kind, change = _CHANGES[action]
+        wanted = msgspec.json.decode(body or b"{}", type=kind)
+        document = self._guarded(lambda: change(self, action, wanted))
         self._wake.set()
         if callable(document):
             # What takes long, and says how far it is.
             return document(stream.progress if PROGRESS in request.headers else None)
         return document
 
+    @_change(NodeRequest, "cordon", "uncordon")
     def _change_node(self, action: str, request: NodeRequest) -> Any:
         node = find_name(self.live.objects, "node", request.node)
-        self.live.change_node(node, action)
+        self.live.cordon([node], on=action == "cordon")
         return node_change(node, action)
 
+    @_change(DeleteRequest, "delete")
     def _delete(self, _action: str, request: DeleteRequest) -> Any:
         chosen = _chosen(self.live, request)
         self.live.delete(chosen, dry_run=request.dry_run)
         deleted = [DeletedFields(kind=kind, name=key) for kind, key in chosen]
         return DeleteDocument(deleted=deleted)
 
+    @_change(AdvanceRequest, "advance")
     def _advance(self, _action: str, request: AdvanceRequest) -> Any:
         self.live.advance(request.nanoseconds)
         return AdvanceDocument(now=self.live.cluster.now)
 
+    @_change(WaitRequest, "wait")
     def _wait(self, _action: str, request: WaitRequest) -> Any:
         """The jobs that were asked for. In virtual time, after the events until they have started."""
         live, limit = self.live, request.until
@@ -378,17 +396,18 @@ class LabServer:
         """Whether nothing more will happen before the limit, after time has passed until then."""
         return self.live.settings.speed is None or self.live.now >= limit
 
+    @_change(DrainRequest, "drain")
     def _drain(self, _action: str, request: DrainRequest) -> Any:
         """Cordon the nodes of a target and evict the pods of one job, or of all."""
         live, job = self.live, request.job
         target = find_target(live.view, request.target)
         views = [view for view in affected_jobs(live.objects, target.nodes) if job in (None, view.key)]
         leaving = [pod.key for view in views for pod in view.pods if pod.node in target.nodes and pod.live]
-        for node in target.nodes:
-            live.change_node(node, "cordon")
+        live.cordon(target.nodes)
         live.evict(leaving)
         return node_change(target.name, "drain", leaving)
 
+    @_change(SettleRequest, "settle")
     def _settle(self, _action: str, request: SettleRequest) -> Any:
         """Whether a job has left the nodes of a target and runs again; virtual time passes until then."""
         live, limit = self.live, request.until
@@ -405,6 +424,7 @@ class LabServer:
         done = settled()
         return {"now": live.now, "settled": done, "over": not done and self._is_over(limit)}
 
+    @_change(MoveRequest, "move")
     def _move(self, _action: str, request: MoveRequest) -> Any:
         """M1: have a plan of moves carried out."""
         issues = Findings("MovePlan")
@@ -414,6 +434,7 @@ class LabServer:
         self.live.move(plan)
         return {"now": self.live.now}
 
+    @_change(FollowRequest, "follow")
     def _follow(self, _action: str, request: FollowRequest) -> Any:
         """How a plan of moves ended, if it has; virtual time passes until then."""
         live, limit, plan = self.live, request.until, request.name
@@ -428,6 +449,7 @@ class LabServer:
             "progress": progress_of(running),
         }
 
+    @_change(IsolateRequest, "isolate", "unisolate")
     def _isolate(self, action: str, request: IsolateRequest) -> Any:
         live, text = self.live, request.target
         kind, name = named(text)
@@ -439,10 +461,12 @@ class LabServer:
         changed = live.isolate(wanted, on=action == "isolate")
         return isolation_answer(wanted, changed, live.now)
 
+    @_change(UnreserveRequest, "unreserve")
     def _unreserve(self, action: str, request: UnreserveRequest) -> Any:
         self.live.unreserve(request.name)
         return reservation_change(action, request.name)
 
+    @_change(ReserveRequest, "reserve")
     def _reserve(self, action: str, request: ReserveRequest) -> Any:
         """Nodes for a queue or a namespace, as a plan has them."""
         live = self.live
@@ -451,6 +475,7 @@ class LabServer:
         (fields,) = reservation_documents(live.view, live.now, [made])
         return reservation_change(action, made.name, fields)
 
+    @_change(JobRequest, *ACTIONS)
     def _change_job(self, action: str, request: JobRequest) -> Any:
         """Suspend, resume or requeue."""
         live = self.live
@@ -460,6 +485,7 @@ class LabServer:
         namespace, _, name = key.partition("/")
         return job_change_document(namespace, name, "vcjob", action, change)
 
+    @_change(PassRequest, "pass")
     def _pass(self, _action: str, request: PassRequest) -> Any:
         """Let virtual time pass until a moment; real time passes by itself."""
         live, until = self.live, request.until
@@ -467,6 +493,7 @@ class LabServer:
             live.advance(until - live.now)
         return {"now": live.now, "over": live.now >= until}
 
+    @_change(FaultRequest, "inject", "clear")
     def _fault(self, action: str, request: FaultRequest) -> Any:
         """Inject or clear faults of one kind on a target; `clear` without a kind clears all."""
         live = self.live
@@ -493,26 +520,6 @@ class LabServer:
             injected=[row for row in now if row not in before],
             cleared=[row for row in before if row not in now],
         )
-
-
-#: How each change is made.
-_CHANGES: Mapping[str, Callable[[LabServer, str, Any], Any]] = {
-    **dict.fromkeys(("cordon", "uncordon", "ready", "unready"), LabServer._change_node),
-    **dict.fromkeys(("isolate", "unisolate"), LabServer._isolate),
-    "reserve": LabServer._reserve,
-    "unreserve": LabServer._unreserve,
-    **dict.fromkeys(ACTIONS, LabServer._change_job),
-    "submit": LabServer._submit,
-    "delete": LabServer._delete,
-    **dict.fromkeys(("inject", "clear"), LabServer._fault),
-    "drain": LabServer._drain,
-    "settle": LabServer._settle,
-    "move": LabServer._move,
-    "follow": LabServer._follow,
-    "pass": LabServer._pass,
-    "wait": LabServer._wait,
-    "advance": LabServer._advance,
-}
 
 
 def _jobs_of(objects: ClusterObjects, keys: Iterable[str]) -> list[JobView]:

@@ -285,9 +285,12 @@ class LiveLab:
     def now(self) -> int:
         return max(self.clock.now(), self.cluster.now)
 
-    def _catch_up(self) -> None:
-        """Requests happen now, not at the time of the last turn."""
+    @contextmanager
+    def _request(self) -> Iterator[None]:
+        """A request happens now, not at the time of the last turn, and a turn follows."""
         self.cluster.pass_time(self.now)
+        yield
+        self.turn()
 
     @property
     def view(self) -> SchedulerView:
@@ -319,7 +322,7 @@ class LiveLab:
     def submit(self, submission: Submission) -> SubmitReply:
         """Store everything or nothing; ObjectRefusedError has one line per problem."""
         submission.share_classes()
-        self._catch_up()
+        self.cluster.pass_time(self.now)
         wrong = refusals(self.cluster, submission.objects()) + self._misplaced(submission)
         wrong += without_target(self.cluster, submission)
         if wrong:
@@ -366,7 +369,7 @@ class LiveLab:
 
     def change_job(self, key: str, request: JobChangeRequest, message: str) -> PlannedChange:
         """Suspend, resume or requeue a vcjob: by a Command, or a new spec. Raises NotPossibleError."""
-        self._catch_up()
+        self.cluster.pass_time(self.now)
         job = self.cluster.get(VcJob, key)
         if job is None:
             raise self._not_a_vcjob(key)
@@ -465,7 +468,7 @@ class LiveLab:
 
     def delete(self, objects: Iterable[tuple[str, str]], *, dry_run: bool = False) -> None:
         """Delete jobs (vcjobs, PodGroups with their pods, bare pods), then pods, queues, nodes and others."""
-        self._catch_up()
+        self.cluster.pass_time(self.now)
         by_kind: dict[str, list[str]] = {kind: [] for kind in ("job", "pod", "queue", "node", *OTHERS)}
         for kind, key in objects:
             by_kind[kind].append(key)
@@ -518,39 +521,17 @@ class LiveLab:
                     f"{agrees(len(inside), 'it', 'them')} first"
                 )
 
-    def change_node(self, name: str, action: str) -> None:
-        """Cordon or uncordon a node, or let it be Ready or not."""
-        self._catch_up()
-        match action:
-            case "cordon" | "uncordon":
-                self.cluster.cordon(name, action == "cordon")
-            case "ready" | "unready":
-                self.cluster.set_ready(name, action == "ready")
-            case _:
-                raise ObjectRefusedError(f"unknown action {action}")
-        self.turn()
+    def cordon(self, names: Iterable[str], *, on: bool = True) -> None:
+        """Cordon or uncordon nodes, all at once."""
+        with self._request():
+            for name in names:
+                self.cluster.cordon(name, on)
 
-    def cordon(self, names: Iterable[str]) -> None:
-        """Cordon nodes, all at once."""
-        self._catch_up()
-        for name in names:
-            self.cluster.cordon(name, True)
-        self.turn()
-
-    def isolate(self, wanted: Isolation, *, on: bool) -> bool:
-        """Take something out of use, or back into use; False: it was so already."""
-        self._catch_up()
-        changed = self._isolate(wanted, on)
-        if changed:
-            self.turn()
-        return changed
-
-    def isolate_all(self, wanted: Iterable[Isolation]) -> None:
-        """Take all of them out of use at once."""
-        self._catch_up()
-        for one in wanted:
-            self._isolate(one, True)
-        self.turn()
+    def isolate(self, *wanted: Isolation, on: bool = True) -> bool:
+        """Take things out of use at once, or back into use; False: they were so already."""
+        with self._request():
+            changes = [self._isolate(one, on) for one in wanted]
+            return any(changes)
 
     def _isolate(self, wanted: Isolation, on: bool) -> bool:
         self._check_chips(wanted.node, wanted.chips)
@@ -565,17 +546,16 @@ class LiveLab:
 
     def reserve(self, wanted: NodeReservation) -> None:
         """Raises NotReservableError."""
-        self._catch_up()
-        check_new(wanted, [one for one in self.cluster.all(NodeReservation) if one.end > self.cluster.now])
-        self.cluster.submit(replace(wanted, created=self.cluster.now))
-        self.turn()
+        with self._request():
+            now = self.cluster.now
+            check_new(wanted, [one for one in self.cluster.all(NodeReservation) if one.end > now])
+            self.cluster.submit(replace(wanted, created=now))
 
     def unreserve(self, name: str) -> None:
         """Raises NotReservableError if there is none of this name."""
-        self._catch_up()
-        if not self.cluster.delete("NodeReservation", name):
-            raise unknown_reservation(name, [one.name for one in self.cluster.all(NodeReservation)])
-        self.turn()
+        with self._request():
+            if not self.cluster.delete("NodeReservation", name):
+                raise unknown_reservation(name, [one.name for one in self.cluster.all(NodeReservation)])
 
     def _check_chips(self, name: str, chips: Iterable[str]) -> None:
         """Raises ObjectRefusedError for a chip that the node does not have."""
@@ -588,16 +568,14 @@ class LiveLab:
 
     def evict(self, pods: Iterable[str]) -> None:
         """Delete pods by key, with their grace: their owners create them again."""
-        self._catch_up()
-        for key in pods:
-            self.cluster.delete("Pod", key)
-        self.turn()
+        with self._request():
+            for key in pods:
+                self.cluster.delete("Pod", key)
 
     def move(self, plan: MovePlan) -> None:
         """M1: have a plan of moves carried out."""
-        self._catch_up()
-        self.cluster.submit(replace(plan, approval=APPROVED))
-        self.turn()
+        with self._request():
+            self.cluster.submit(replace(plan, approval=APPROVED))
 
     def _automatic_moves(self, now: int) -> Sequence[Event]:
         """`defragment: auto`."""
@@ -614,25 +592,21 @@ class LiveLab:
 
     def inject_fault(self, kind: str, nodes: Sequence[str], **described: Any) -> None:
         """Break hardware of nodes; `described` as `faults.inject` takes it. Raises ObjectRefusedError."""
-        self._catch_up()
-        faults.inject(self.cluster, kind, nodes, **described)
-        self.turn()
+        with self._request():
+            faults.inject(self.cluster, kind, nodes, **described)
 
     def put_report(self, node: str, kind: str, text: str) -> list[str]:
         """A report with this value, as `faults.put_report` takes it; what is wrong with it."""
-        self._catch_up()
-        problems = faults.put_report(self.cluster, node, kind, text)
-        self.turn()
-        return problems
+        with self._request():
+            return faults.put_report(self.cluster, node, kind, text)
 
     def clear_faults(self, kind: str | None, nodes: Sequence[str], **described: Any) -> None:
         """Heal hardware of nodes; without a kind, of all nodes."""
-        self._catch_up()
-        if kind is None:
-            faults.clear_all(self.cluster)
-        else:
-            faults.clear(self.cluster, kind, nodes, **described)
-        self.turn()
+        with self._request():
+            if kind is None:
+                faults.clear_all(self.cluster)
+            else:
+                faults.clear(self.cluster, kind, nodes, **described)
 
 
 def _owner_key(group: PodGroup) -> str:

@@ -84,7 +84,7 @@ def plan_drain(
     """
     nodes = target.nodes
     if at is not None:
-        copy.isolate_all(Isolation(node, start=at) for node in nodes)
+        copy.isolate(*(Isolation(node, start=at) for node in nodes))
         copy.advance(at - copy.now)
     table, now = _table_of(copy), copy.now
     plan = _Planner(copy, nodes, of_cluster).plan(target)
@@ -234,7 +234,7 @@ class _Planner:
         if self._is_first:
             self.steps_left += JOB_STEPS * len(affected)
         if self._of_cluster:
-            copy.isolate_all(Isolation(node) for node in self._nodes)
+            copy.isolate(*(Isolation(node) for node in self._nodes))
         else:
             copy.cordon(self._nodes)
         return affected

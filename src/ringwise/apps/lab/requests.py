@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 
-from ringwise.apps.lab.submission import Submission
-from ringwise.apps.suspension import ACTIONS
 from ringwise.views.documents.reservations import ReservationFields
 
 #: A century in nanoseconds.
@@ -111,23 +108,3 @@ class WaitRequest(_Request):
 class AdvanceRequest(_Request):
     #: None: until the next event.
     nanoseconds: Time | None = None
-
-
-#: By action. A target decodes the request strictly, whoever sends it.
-REQUESTS: Mapping[str, type[msgspec.Struct]] = {
-    **dict.fromkeys(("cordon", "uncordon", "ready", "unready"), NodeRequest),
-    **dict.fromkeys(("isolate", "unisolate"), IsolateRequest),
-    "reserve": ReserveRequest,
-    "unreserve": UnreserveRequest,
-    **dict.fromkeys(ACTIONS, JobRequest),
-    "submit": Submission,
-    "delete": DeleteRequest,
-    **dict.fromkeys(("inject", "clear"), FaultRequest),
-    "drain": DrainRequest,
-    "settle": SettleRequest,
-    "move": MoveRequest,
-    "follow": FollowRequest,
-    "pass": PassRequest,
-    "wait": WaitRequest,
-    "advance": AdvanceRequest,
-}
