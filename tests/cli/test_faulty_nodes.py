@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
-from ringwise.cli.printers.topology import draw_superpods
+from ringwise.cli.printers.superpods import draw_superpods
 from tests.builders.objects import Plain, filler, node, node_report, report, topology
 from tests.cli.superpods import superpod
 

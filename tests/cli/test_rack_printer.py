@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.cli.printers.racks import draw_racks
+from ringwise.cli.printers.superpods import draw_racks
 from ringwise.views.documents.topology import RackFields, SuperPodFields
 from ringwise.views.topology import NodesByUse
 

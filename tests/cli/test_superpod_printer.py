@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.cli.printers.topology import draw_superpods
+from ringwise.cli.printers.superpods import draw_superpods
 from tests.cli.superpods import superpod
 
 

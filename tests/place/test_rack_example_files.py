@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from ringwise.apps.place import place
-from ringwise.cli.printers.topology import print_superpods
+from ringwise.cli.printers.superpods import print_superpods
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.defaults import default_configuration

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ringwise.cli.printers.topology import draw_superpods
+from ringwise.cli.printers.superpods import draw_superpods
 from ringwise.placement.superpods.blocks import BlockPlan
 from ringwise.placement.superpods.packing import BlockRequest, SuperPodSettings, plan
 from ringwise.placement.superpods.validity import BlockShape, Family, check_block

@@ -19,8 +19,9 @@ from ringwise.cli.printers.chips import (
     legend,
 )
 from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.superpods import print_superpods
 from ringwise.cli.printers.tables import Column, Table
-from ringwise.cli.printers.topology import print_superpods, print_switches
+from ringwise.cli.printers.topology import print_switches
 from ringwise.durations import time_text
 from ringwise.grammar import agrees, counted
 from ringwise.scheduler.explain.fix_search import fix_sentence

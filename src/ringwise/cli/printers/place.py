@@ -11,8 +11,9 @@ from rich.markup import escape
 
 from ringwise.cli.printers.chips import CLASS_LEGEND, SCORE_LEGEND, chip_list, chip_picture, legend
 from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.superpods import print_superpods
 from ringwise.cli.printers.tables import Column, Table
-from ringwise.cli.printers.topology import print_superpods, print_switches
+from ringwise.cli.printers.topology import print_switches
 from ringwise.views.pictures import PLACE_PODS, first_and_last
 
 if TYPE_CHECKING:
