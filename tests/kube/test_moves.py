@@ -12,7 +12,7 @@ import pytest
 
 from ringwise.apps.auto_moves import INTERVAL, automatic_permit, automatic_plan, is_wanted, keep_moving
 from ringwise.apps.forked_queries import ForkedQueries, QuestionFailedError
-from ringwise.apps.live_moves import ACCEPT_SECONDS, NotFollowedError, follow_plan
+from ringwise.apps.live_changes import ACCEPT_SECONDS, NotFollowedError, follow_plan
 from ringwise.framework.job import Job
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kubeclient.client import Client

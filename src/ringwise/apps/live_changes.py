@@ -25,14 +25,16 @@ from ringwise.apps.suspension import ACTIONS, JobChangeRequest, message_of
 from ringwise.apps.targets import UnknownTargetError, isolation_answer, isolation_of, moment, named
 from ringwise.durations import SECOND
 from ringwise.kubeclient.client import JSON_PATCH, PAGE_SIZE, ApiError, Client, run
+from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import NamedObject, page_reader
 from ringwise.kubeclient.resources import Resource
-from ringwise.manifests.objects.custom_resources import without_nulls
+from ringwise.manifests.objects.custom_resources import CustomResourceWire, without_nulls
 from ringwise.manifests.objects.isolations import isolation_body
-from ringwise.manifests.objects.move_plans import move_plan_body
+from ringwise.manifests.objects.move_plans import move_plan_body, move_plan_from_wire
 from ringwise.manifests.objects.node_reservations import node_reservation_body
 from ringwise.manifests.objects.usage_limits import usage_limit_body
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.state.limits import UsageLimit
@@ -197,3 +199,39 @@ CHANGES: Mapping[str, Callable[[Access, str, Any], Any]] = {
     "submit": _submit,
     "delete": _delete,
 }
+
+
+#: Seconds between two looks at a plan, and how long a scheduler may take to accept it.
+POLL_SECONDS, ACCEPT_SECONDS = 2.0, 120.0
+NOT_TAKEN = "no scheduler has taken the plan: does one of this version run?"
+
+
+class NotFollowedError(Exception):
+    """The end of a plan is not known; one line."""
+
+
+def follow(access: Access, name: str, report: Callable[[str], object] = lambda line: None) -> MovePlan:
+    """Return a plan that has finished. Raises NotFollowedError and ApiError."""
+    return run(access, lambda client: follow_plan(client, name, report=report))
+
+
+async def follow_plan(
+    client: Client,
+    name: str,
+    *,
+    clock: Clock | None = None,
+    report: Callable[[str], object] = lambda line: None,
+) -> MovePlan:
+    clock = clock or RealClock()
+    began = clock.monotonic()
+    while True:
+        wire = await client.find(Resource(*MOVE_PLANS), None, name, CustomResourceWire)
+        if wire is None:
+            raise NotFollowedError(f"MovePlan {name} was deleted")
+        plan = move_plan_from_wire(wire, Findings(MOVE_PLANS.kind))
+        if plan.finished:
+            return plan
+        if not plan.state and clock.monotonic() - began > ACCEPT_SECONDS:
+            raise NotFollowedError(NOT_TAKEN)
+        report(plan.why or "waiting for the scheduler")
+        await clock.sleep(POLL_SECONDS)

@@ -5,11 +5,12 @@ The Lease shows whether there is a leader, the conditions of pending pods whethe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from ringwise.durations import duration_text, unix_nanoseconds
+from ringwise.grammar import counted
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.status import SCHEDULER_ERROR
 from ringwise.kubeclient.client import Client, IgnoredStatus
@@ -22,6 +23,8 @@ from ringwise.state.model import Pod
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import (
     APP,
+    APP_COMPONENT,
+    APP_NAME,
     SCHEDULER_LEASE,
     SHADOW,
     SYSTEM_NAMESPACES,
@@ -109,3 +112,29 @@ def binding_findings(written: WrittenReasons, jobs: Sequence[tuple[str, str]]) -
     where = named([name for name, _ in failed], "job")
     fix = "see which rights (docs/reference/rbac.md), admission policies or webhooks refuse the Binding"
     return [Finding(ERROR, "bindings-fail", where, failed[0][1], fix)]
+
+
+#: The first minor version of Kubernetes whose tokens name the node of their pod.
+NODE_IN_TOKENS_SINCE = 30
+TOKEN_RISK = (
+    "a token of the device plugin that is stolen from one node can change the pods, the Node status and the "
+    "device reports of all nodes"
+)
+_LABELS = {APP_NAME: "ringwise", APP_COMPONENT: "device-plugin"}
+
+
+def token_findings(minor: int | None, pods: Iterable[Pod]) -> Iterator[Finding]:
+    """Yield a finding if our device plugin runs and the API server is older; `minor` is its version."""
+    if minor is None or minor >= NODE_IN_TOKENS_SINCE:
+        return
+    nodes = {pod.node for pod in pods if pod.node and pod.live and _LABELS.items() <= pod.labels.items()}
+    if nodes:
+        yield Finding(
+            WARNING,
+            "device-plugin-tokens",
+            f"device plugin on {counted(len(nodes), 'node')}",
+            f"tokens of this API server (Kubernetes 1.{minor}) do not contain the node of their pod, so no "
+            f"admission policy limits them to it: {TOKEN_RISK}",
+            f"upgrade to Kubernetes 1.{NODE_IN_TOKENS_SINCE} or newer; "
+            "see docs/reference/device-plugin.md#permissions",
+        )

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from ringwise.apps.device_plugin_tokens import token_findings
 from ringwise.apps.live import (
     LiveCluster,
     NothingReadableError,
@@ -22,7 +21,7 @@ from ringwise.apps.live import (
 from ringwise.apps.live_history import read_history
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
-from ringwise.apps.scheduler_health import binding_findings, lease_findings, read_leases
+from ringwise.apps.scheduler_health import binding_findings, lease_findings, read_leases, token_findings
 from ringwise.apps.sources.objects import Notify, ObjectAnswers
 from ringwise.apps.sources.protocol import NotAnsweredError
 from ringwise.framework.configuration import Configuration

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ringwise.cli.change.changes import POLL_SECONDS
+from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.options import flag, option, output_option, source_options
-from ringwise.cli.output import document_text
-from ringwise.cli.query.queries import ask, namespace_of, show, source_of
+from ringwise.cli.output import confirm, document_text, spinner, stop
+from ringwise.cli.query.queries import (
+    ask,
+    cluster_source,
+    in_cluster_hint,
+    lab_client,
+    namespace_of,
+    show,
+    show_text,
+    source_of,
+    talking_to_cluster,
+)
+from ringwise.grammar import counted
+from ringwise.messages.move_plan import APPROVED, DONE, REFUSED
+from ringwise.views.documents.changes import AppliedPlanFields, MovesDocument
 
 if TYPE_CHECKING:
-    pass
+    from ringwise.kubeclient.config import Access
+    from ringwise.views.documents.maintenance import DefragPlanDocument, MovePlanFields, PlannedMoves
 
 
 @click.command("defrag")
@@ -46,7 +66,7 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
         raise click.UsageError("--plan, which shows the moves and changes nothing, or --apply is required")
     source_of(options)
     if apply:
-        from ringwise.cli.change.moving import apply_moves
+        from ringwise.cli.change.defragment import apply_moves
 
         apply_moves(job, yes, output, options)
         return
@@ -55,4 +75,128 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
         click.echo("---\n".join(document_text(one, output) for one in plans.objects), nl=False)
         return
     document = ask(options, lambda source: source.defrag_plan(job, namespace_of(options)))
-    show(document, output, "defragment.print_move_plans")
+    show(document, output, "maintenance.print_move_plans")
+
+
+#: Nanoseconds: longer than any plan lives.
+_LONGEST = 2 * 3600 * 1_000_000_000
+#: Follows the plan of this name to its end: its state, and the message.
+Follow = Callable[[str], tuple[str, str]]
+
+
+def apply_moves(job: str | None, yes: bool, output: str, options: dict[str, Any]) -> None:
+    if options.get("files"):
+        raise click.UsageError("--apply requires a lab or a cluster; it cannot be combined with -f")
+    target, namespace = change_target(options), namespace_of(options)
+
+    def apply(planned: PlannedMoves, follow: Follow) -> None:
+        document = planned.document
+        done: list[AppliedPlanFields] = []
+        if _before_moving(document, yes):
+            for plan, body in zip(document.plans, planned.objects, strict=True):
+                done.append(_carry_out(plan, body, follow))
+                if done[-1].state != DONE:
+                    break
+        _show(document, done, len(document.plans) - len(done), output)
+
+    def _carry_out(plan: MovePlanFields, body: dict[str, Any], follow: Follow) -> AppliedPlanFields:
+        from ringwise.apps.lab.requests import MoveRequest
+
+        name = body["metadata"]["name"]
+        target.change("move", MoveRequest({**body, "spec": {**body["spec"], "approval": APPROVED}}))
+        try:
+            state, message = follow(name)
+        except KeyboardInterrupt:
+            raise stop(
+                f"ringwise: interrupted: the plan {name} continues without this command",
+                f"to follow it: ringwise why --history {_job(plan)}",
+                code=ExitCode.INTERRUPTED,
+            ) from None
+        moved = list(dict.fromkeys(map(_job, plan.moves)))
+        return AppliedPlanFields(id=name, job=_job(plan), moved=moved, state=state, message=message)
+
+    def in_lab(lab: Path | None) -> None:
+        from ringwise.apps.sources.lab import LabSource
+
+        with lab_client(lab, "looking for moves", hint=in_cluster_hint()) as client:
+            planned = LabSource(client).move_plans(job, namespace)
+        apply(planned, lambda name: _follow(lab, name))
+
+    def in_cluster(access: Access) -> None:
+        with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
+            planned = cluster_source(access, options).move_plans(job, namespace)
+        apply(planned, lambda name: _follow_in_cluster(access, name))
+
+    target.carry_out(in_lab, in_cluster)
+
+
+# -- the question --------------------------------------------------------------------------------
+
+
+def _before_moving(document: DefragPlanDocument, yes: bool) -> bool:
+    """Show on stderr what moves, and ask. False: there is nothing to move. Ends the command without a yes."""
+    from rich.console import Console
+
+    from ringwise.cli.printers.maintenance import print_move_plans
+
+    print_move_plans(Console(stderr=True, highlight=False), document, tried=False)
+    moves = [move for plan in document.plans for move in plan.moves]
+    if moves and not yes:
+        pods = sum(len(move.pods) for move in moves)
+        confirm(
+            f"move {', '.join(dict.fromkeys(map(_job, moves)))} and evict {counted(pods, 'pod')}?", "moves"
+        )
+    return bool(moves)
+
+
+def _job(named: Any) -> str:
+    return f"{named.namespace}/{named.name}"
+
+
+def _show(document: DefragPlanDocument, done: list[AppliedPlanFields], left: int, output: str) -> None:
+    lines = [_line(one) for one in done]
+    if left:
+        lines.append(f"{counted(left, 'plan')} not begun: they follow from the one that failed")
+    # A job that was asked for by name and is not helped is not a success either.
+    failed = any(one.state != DONE for one in done) or bool(not done and document.without_plan)
+    text = "\n".join(lines) if lines else "nothing was changed: no moves start a job"
+    code = ExitCode.FAILED if failed else ExitCode.OK
+    show_text(MovesDocument(plans=done, skipped_plans=left), output, text, code)
+
+
+def _line(one: AppliedPlanFields) -> str:
+    moved = ", ".join(one.moved)
+    if one.state == DONE:
+        return f"{one.job} has started; moved: {moved}"
+    happened = "was rejected" if one.state == REFUSED else "failed"
+    return f"{one.job}: the plan {happened}: {one.message}"
+
+
+# -- to the end ----------------------------------------------------------------------------------
+
+
+def _follow(lab: Path | None, name: str) -> tuple[str, str]:
+    from ringwise.apps.lab.requests import FollowRequest
+
+    with lab_client(lab, "moving jobs") as client:
+        limit = 0
+        while True:
+            answer = client.do("follow", FollowRequest(name, limit))
+            if (result := answer["result"]) is not None:
+                return result["state"], result["message"]
+            if limit and answer["over"]:
+                raise stop(f"ringwise: the plan {name} did not end", code=ExitCode.FAILED)
+            if limit:
+                time.sleep(POLL_SECONDS)
+            limit = limit or answer["now"] + _LONGEST
+
+
+def _follow_in_cluster(access: Access, name: str) -> tuple[str, str]:
+    from ringwise.apps.live_changes import NotFollowedError, follow
+
+    try:
+        with talking_to_cluster(), spinner("moving jobs") as progress:
+            plan = follow(access, name, progress)
+    except NotFollowedError as problem:
+        raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None
+    return plan.state, plan.why

@@ -17,9 +17,9 @@ from ringwise.cli.printers.cluster import (
     QUEUES,
     RESERVATIONS,
 )
-from ringwise.cli.printers.defragment import MOVE_PLANS, print_listed_plan
 from ringwise.cli.printers.describe import print_hyper_node, print_job, print_node, print_pod, print_queue
 from ringwise.cli.printers.limits import USAGE_LIMITS
+from ringwise.cli.printers.maintenance import MOVE_PLANS, print_listed_plan
 from ringwise.cli.printers.tables import KindTable
 from ringwise.grammar import counted
 from ringwise.messages.expected_start import TOO_MUCH_AHEAD

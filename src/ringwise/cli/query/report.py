@@ -98,7 +98,7 @@ def _show_shadow(log: TextIO, output: str) -> None:
     document = shadow_report(log)
     if not document.pods:
         raise stop("ringwise: no comparisons of pods found; expected the log of a scheduler in shadow mode")
-    show(document, output, "shadow.draw_shadow_report")
+    show(document, output, "report.draw_shadow_report")
 
 
 def _show_idle(output: str, namespace: str | None, options: dict[str, Any]) -> None:

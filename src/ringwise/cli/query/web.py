@@ -11,6 +11,8 @@ import click
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
 from ringwise.cli.options import (
+    CERTIFICATE,
+    HOSTS,
     api_server_options,
     board_option,
     configuration_option,
@@ -18,7 +20,6 @@ from ringwise.cli.options import (
     option,
 )
 from ringwise.cli.output import complain, stop
-from ringwise.cli.query.web_options import CERTIFICATE, HOSTS
 
 if TYPE_CHECKING:
     from ringwise.web.application import DashboardServer

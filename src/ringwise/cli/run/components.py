@@ -16,15 +16,16 @@ from ringwise.cli.listening import address_option, metrics_option
 from ringwise.cli.options import (
     DIRECTORY,
     PATH,
+    WEB,
     Decorator,
     api_server_options,
     board_option,
     flag,
     option,
+    take_web,
     with_options,
 )
 from ringwise.cli.output import stop
-from ringwise.cli.query.web_options import WEB, take_web
 from ringwise.grammar import quoted
 from ringwise.log import configure
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
