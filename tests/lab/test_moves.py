@@ -238,7 +238,7 @@ def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytes
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ringwise.cli.change.defragment._follow", interrupted)
+    monkeypatch.setattr("ringwise.cli.change.targets.LabTarget.follow", interrupted)
     with with_copies(tmp_path, nodes(2)):
         terminal = Terminal(tmp_path)
         submitted(terminal)

@@ -163,6 +163,13 @@ namespace_options = with_options(
 )
 #: Where a command changes something.
 target_options = with_options(lab_option, cluster_options)
+change_options = with_options(target_options, output_option)
+#: Of a command that changes objects without a namespace.
+node_options = with_options(target_options, namespace_options, output_option)
+#: Of a command that plans a change with the scheduler.
+plan_options = with_options(
+    target_options, namespace_options, configuration_option, board_option, output_option
+)
 cluster_files_option = files_option("Read the cluster from a file, directory or - (stdin).")
 _KEEP_GOING = flag("--keep-going", "Skip invalid documents; requires -f.", advanced=True)
 now_option = option(
@@ -176,8 +183,9 @@ _source = with_options(
 )
 #: `--lab`, `-f` or `--kubeconfig` and `--context`, with what belongs to each of them.
 source_options = with_options(_source, _KEEP_GOING, now_option)
+query_options = with_options(source_options, output_option)
 #: The same for a command that reports invalid documents.
-checked_source_options = with_options(_source, now_option)
+check_options = with_options(_source, now_option, output_option)
 #: Those that `ringwise options` shows.
 advanced_options = with_options(
     target_options,

@@ -29,27 +29,12 @@ from ringwise.apps.forked_queries import (
     QuestionFailedError,
     TooManyQuestionsError,
 )
+from ringwise.apps.lab import requests
 from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import OTHERS, LiveLab, SubmitReply
 from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import QUERIES, LabAnswers, Parameters, Query, time_ahead
-from ringwise.apps.lab.requests import (
-    AdvanceRequest,
-    DeleteRequest,
-    DrainRequest,
-    FaultRequest,
-    FollowRequest,
-    IsolateRequest,
-    JobRequest,
-    MoveRequest,
-    NodeRequest,
-    PassRequest,
-    ReserveRequest,
-    SettleRequest,
-    UnreserveRequest,
-    WaitRequest,
-)
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.moves import progress_of
 from ringwise.apps.sources.documents import all_names, find_name
@@ -351,26 +336,26 @@ class LabServer:
             return document(stream.progress if PROGRESS in request.headers else None)
         return document
 
-    @_change(NodeRequest, "cordon", "uncordon")
-    def _change_node(self, action: str, request: NodeRequest) -> Any:
+    @_change(requests.NodeRequest, "cordon", "uncordon")
+    def _change_node(self, action: str, request: requests.NodeRequest) -> Any:
         node = find_name(self.live.objects, "node", request.node)
         self.live.cordon([node], on=action == "cordon")
         return node_change(node, action)
 
-    @_change(DeleteRequest, "delete")
-    def _delete(self, _action: str, request: DeleteRequest) -> Any:
+    @_change(requests.DeleteRequest, "delete")
+    def _delete(self, _action: str, request: requests.DeleteRequest) -> Any:
         chosen = _chosen(self.live, request)
         self.live.delete(chosen, dry_run=request.dry_run)
         deleted = [DeletedFields(kind=kind, name=key) for kind, key in chosen]
         return DeleteDocument(deleted=deleted)
 
-    @_change(AdvanceRequest, "advance")
-    def _advance(self, _action: str, request: AdvanceRequest) -> Any:
+    @_change(requests.AdvanceRequest, "advance")
+    def _advance(self, _action: str, request: requests.AdvanceRequest) -> Any:
         self.live.advance(request.nanoseconds)
         return AdvanceDocument(now=self.live.cluster.now)
 
-    @_change(WaitRequest, "wait")
-    def _wait(self, _action: str, request: WaitRequest) -> Any:
+    @_change(requests.WaitRequest, "wait")
+    def _wait(self, _action: str, request: requests.WaitRequest) -> Any:
         """The jobs that were asked for. In virtual time, after the events until they have started."""
         live, limit = self.live, request.until
 
@@ -396,8 +381,8 @@ class LabServer:
         """Whether nothing more will happen before the limit, after time has passed until then."""
         return self.live.settings.speed is None or self.live.now >= limit
 
-    @_change(DrainRequest, "drain")
-    def _drain(self, _action: str, request: DrainRequest) -> Any:
+    @_change(requests.DrainRequest, "drain")
+    def _drain(self, _action: str, request: requests.DrainRequest) -> Any:
         """Cordon the nodes of a target and evict the pods of one job, or of all."""
         live, job = self.live, request.job
         target = find_target(live.view, request.target)
@@ -407,8 +392,8 @@ class LabServer:
         live.evict(leaving)
         return node_change(target.name, "drain", leaving)
 
-    @_change(SettleRequest, "settle")
-    def _settle(self, _action: str, request: SettleRequest) -> Any:
+    @_change(requests.SettleRequest, "settle")
+    def _settle(self, _action: str, request: requests.SettleRequest) -> Any:
         """Whether a job has left the nodes of a target and runs again; virtual time passes until then."""
         live, limit = self.live, request.until
         target = find_target(live.view, request.target)
@@ -424,8 +409,8 @@ class LabServer:
         done = settled()
         return {"now": live.now, "settled": done, "over": not done and self._is_over(limit)}
 
-    @_change(MoveRequest, "move")
-    def _move(self, _action: str, request: MoveRequest) -> Any:
+    @_change(requests.MoveRequest, "move")
+    def _move(self, _action: str, request: requests.MoveRequest) -> Any:
         """M1: have a plan of moves carried out."""
         issues = Findings("MovePlan")
         plan = move_plan_from_wire(msgspec.convert(request.plan, CustomResourceWire), issues)
@@ -434,8 +419,8 @@ class LabServer:
         self.live.move(plan)
         return {"now": self.live.now}
 
-    @_change(FollowRequest, "follow")
-    def _follow(self, _action: str, request: FollowRequest) -> Any:
+    @_change(requests.FollowRequest, "follow")
+    def _follow(self, _action: str, request: requests.FollowRequest) -> Any:
         """How a plan of moves ended, if it has; virtual time passes until then."""
         live, limit, plan = self.live, request.until, request.name
         moves = live.view.history.moves
@@ -449,8 +434,8 @@ class LabServer:
             "progress": progress_of(running),
         }
 
-    @_change(IsolateRequest, "isolate", "unisolate")
-    def _isolate(self, action: str, request: IsolateRequest) -> Any:
+    @_change(requests.IsolateRequest, "isolate", "unisolate")
+    def _isolate(self, action: str, request: requests.IsolateRequest) -> Any:
         live, text = self.live, request.target
         kind, name = named(text)
         if action == "isolate" or all(one.target != text for one in live.cluster.all(Isolation)):
@@ -461,13 +446,13 @@ class LabServer:
         changed = live.isolate(wanted, on=action == "isolate")
         return isolation_answer(wanted, changed, live.now)
 
-    @_change(UnreserveRequest, "unreserve")
-    def _unreserve(self, action: str, request: UnreserveRequest) -> Any:
+    @_change(requests.UnreserveRequest, "unreserve")
+    def _unreserve(self, action: str, request: requests.UnreserveRequest) -> Any:
         self.live.unreserve(request.name)
         return reservation_change(action, request.name)
 
-    @_change(ReserveRequest, "reserve")
-    def _reserve(self, action: str, request: ReserveRequest) -> Any:
+    @_change(requests.ReserveRequest, "reserve")
+    def _reserve(self, action: str, request: requests.ReserveRequest) -> Any:
         """Nodes for a queue or a namespace, as a plan has them."""
         live = self.live
         made = reservation_of_fields(request.reservation)
@@ -475,8 +460,8 @@ class LabServer:
         (fields,) = reservation_documents(live.view, live.now, [made])
         return reservation_change(action, made.name, fields)
 
-    @_change(JobRequest, *ACTIONS)
-    def _change_job(self, action: str, request: JobRequest) -> Any:
+    @_change(requests.JobRequest, *ACTIONS)
+    def _change_job(self, action: str, request: requests.JobRequest) -> Any:
         """Suspend, resume or requeue."""
         live = self.live
         key = find_name(live.objects, "job", request.job, request.namespace)
@@ -485,16 +470,16 @@ class LabServer:
         namespace, _, name = key.partition("/")
         return job_change_document(namespace, name, "vcjob", action, change)
 
-    @_change(PassRequest, "pass")
-    def _pass(self, _action: str, request: PassRequest) -> Any:
+    @_change(requests.PassRequest, "pass")
+    def _pass(self, _action: str, request: requests.PassRequest) -> Any:
         """Let virtual time pass until a moment; real time passes by itself."""
         live, until = self.live, request.until
         if live.settings.speed is None and until > live.now:
             live.advance(until - live.now)
         return {"now": live.now, "over": live.now >= until}
 
-    @_change(FaultRequest, "inject", "clear")
-    def _fault(self, action: str, request: FaultRequest) -> Any:
+    @_change(requests.FaultRequest, "inject", "clear")
+    def _fault(self, action: str, request: requests.FaultRequest) -> Any:
         """Inject or clear faults of one kind on a target; `clear` without a kind clears all."""
         live = self.live
         before = faults_now(live.cluster)
@@ -527,7 +512,7 @@ def _jobs_of(objects: ClusterObjects, keys: Iterable[str]) -> list[JobView]:
     return [view for view in job_views(objects) if view.key in wanted]
 
 
-def _chosen(live: LiveLab, request: DeleteRequest) -> list[tuple[str, str]]:
+def _chosen(live: LiveLab, request: requests.DeleteRequest) -> list[tuple[str, str]]:
     """The objects that a request names: (kind, key), each once."""
     namespace, every, objects = request.namespace, request.all, request.objects
     kinds = [kind.name for kind in KINDS if kind.is_deletable]
@@ -555,7 +540,7 @@ def _chosen(live: LiveLab, request: DeleteRequest) -> list[tuple[str, str]]:
     return list(chosen)
 
 
-def _fault_nodes(live: LiveLab, request: FaultRequest) -> tuple[str, ...]:
+def _fault_nodes(live: LiveLab, request: requests.FaultRequest) -> tuple[str, ...]:
     """The nodes that a request breaks or heals. Raises UnknownTargetError."""
     text = request.target
     if request.kind == SUPERPOD and not text.startswith("superpod/"):

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.change.targets import ChangeTarget, LabTarget, change_target
+from ringwise.cli.change.targets import POLL_SECONDS, ChangeTarget, LabTarget, change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
 from ringwise.cli.options import (
     FILES,
+    change_options,
     duration_argument,
     duration_option,
     exit_code_option,
@@ -21,6 +22,7 @@ from ringwise.cli.options import (
     flag,
     lab_option,
     namespace_options,
+    node_options,
     option,
     output_option,
     target_options,
@@ -35,8 +37,6 @@ from ringwise.views.kinds import KINDS, ShownKind
 if TYPE_CHECKING:
     pass
 
-#: Seconds between two questions whether jobs have started.
-POLL_SECONDS = 0.5
 #: Refused jobs that are named in a message.
 _NAMED = 3
 
@@ -54,8 +54,7 @@ _NAMED = 3
 )
 @duration_option("--timeout", "Timeout of --wait, in time of the lab.", "1h")
 @exit_code_option
-@target_options
-@output_option
+@change_options
 def submit_command(
     files: tuple[str, ...],
     more: tuple[str, ...],
@@ -166,8 +165,7 @@ _DELETABLE = [kind for kind in KINDS if kind.is_deletable]
 @flag("--all everything", "Delete all objects of the kind, except the queue default.")
 @flag("--dry-run", "Only show what would be deleted.")
 @flag("--ignore-not-found", "Ignore objects that do not exist.")
-@target_options
-@output_option
+@change_options
 def delete_command(
     kind: str | None,
     names: tuple[str, ...],
@@ -275,9 +273,7 @@ def _objects_of_files(files: tuple[str, ...], namespace: str | None) -> list[tup
 
 _cordoning = with_options(
     click.argument("nodes", nargs=-1, required=True, type=LabName("node"), metavar="NODE..."),
-    target_options,
-    namespace_options,
-    output_option,
+    node_options,
 )
 
 

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.change.changes import POLL_SECONDS
-from ringwise.cli.change.targets import change_target
+from ringwise.cli.change.targets import ChangeTarget, change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.options import flag, option, output_option, source_options
-from ringwise.cli.output import confirm, document_text, spinner, stop
+from ringwise.cli.options import flag, option, query_options
+from ringwise.cli.output import confirm, document_text, stop
 from ringwise.cli.query.queries import (
     ask,
-    cluster_source,
-    in_cluster_hint,
-    lab_client,
     namespace_of,
     show,
     show_text,
     source_of,
-    talking_to_cluster,
 )
 from ringwise.grammar import counted
 from ringwise.messages.move_plan import APPROVED, DONE, REFUSED
 from ringwise.views.documents.changes import AppliedPlanFields, MovesDocument
 
 if TYPE_CHECKING:
-    from ringwise.kubeclient.config import Access
-    from ringwise.views.documents.maintenance import DefragPlanDocument, MovePlanFields, PlannedMoves
+    from ringwise.views.documents.maintenance import DefragPlanDocument, MovePlanFields
 
 
 @click.command("defrag")
@@ -45,8 +36,7 @@ if TYPE_CHECKING:
     LabName("job"),
     metavar="JOB",
 )
-@source_options
-@output_option
+@query_options
 def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: str, **options: Any) -> None:
     """Move running jobs so that a blocked job can start.
 
@@ -66,9 +56,7 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
         raise click.UsageError("--plan, which shows the moves and changes nothing, or --apply is required")
     source_of(options)
     if apply:
-        from ringwise.cli.change.defragment import apply_moves
-
-        apply_moves(job, yes, output, options)
+        _apply_moves(job, yes, output, options)
         return
     if output == "yaml":
         plans = ask(options, lambda source: source.move_plans(job, namespace_of(options)))
@@ -78,56 +66,36 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
     show(document, output, "maintenance.print_move_plans")
 
 
-#: Nanoseconds: longer than any plan lives.
-_LONGEST = 2 * 3600 * 1_000_000_000
-#: Follows the plan of this name to its end: its state, and the message.
-Follow = Callable[[str], tuple[str, str]]
-
-
-def apply_moves(job: str | None, yes: bool, output: str, options: dict[str, Any]) -> None:
-    if options.get("files"):
+def _apply_moves(job: str | None, yes: bool, output: str, options: dict[str, Any]) -> None:
+    if options.pop("files"):
         raise click.UsageError("--apply requires a lab or a cluster; it cannot be combined with -f")
     target, namespace = change_target(options), namespace_of(options)
+    planned = ask(options, lambda source: source.move_plans(job, namespace))
+    document = planned.document
+    done: list[AppliedPlanFields] = []
+    if _before_moving(document, yes):
+        for plan, body in zip(document.plans, planned.objects, strict=True):
+            done.append(_carry_out(target, plan, body))
+            if done[-1].state != DONE:
+                break
+    _show(document, done, len(document.plans) - len(done), output)
 
-    def apply(planned: PlannedMoves, follow: Follow) -> None:
-        document = planned.document
-        done: list[AppliedPlanFields] = []
-        if _before_moving(document, yes):
-            for plan, body in zip(document.plans, planned.objects, strict=True):
-                done.append(_carry_out(plan, body, follow))
-                if done[-1].state != DONE:
-                    break
-        _show(document, done, len(document.plans) - len(done), output)
 
-    def _carry_out(plan: MovePlanFields, body: dict[str, Any], follow: Follow) -> AppliedPlanFields:
-        from ringwise.apps.lab.requests import MoveRequest
+def _carry_out(target: ChangeTarget, plan: MovePlanFields, body: dict[str, Any]) -> AppliedPlanFields:
+    from ringwise.apps.lab.requests import MoveRequest
 
-        name = body["metadata"]["name"]
-        target.change("move", MoveRequest({**body, "spec": {**body["spec"], "approval": APPROVED}}))
-        try:
-            state, message = follow(name)
-        except KeyboardInterrupt:
-            raise stop(
-                f"ringwise: interrupted: the plan {name} continues without this command",
-                f"to follow it: ringwise why --history {_job(plan)}",
-                code=ExitCode.INTERRUPTED,
-            ) from None
-        moved = list(dict.fromkeys(map(_job, plan.moves)))
-        return AppliedPlanFields(id=name, job=_job(plan), moved=moved, state=state, message=message)
-
-    def in_lab(lab: Path | None) -> None:
-        from ringwise.apps.sources.lab import LabSource
-
-        with lab_client(lab, "looking for moves", hint=in_cluster_hint()) as client:
-            planned = LabSource(client).move_plans(job, namespace)
-        apply(planned, lambda name: _follow(lab, name))
-
-    def in_cluster(access: Access) -> None:
-        with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
-            planned = cluster_source(access, options).move_plans(job, namespace)
-        apply(planned, lambda name: _follow_in_cluster(access, name))
-
-    target.carry_out(in_lab, in_cluster)
+    name = body["metadata"]["name"]
+    target.change("move", MoveRequest({**body, "spec": {**body["spec"], "approval": APPROVED}}))
+    try:
+        state, message = target.follow(name)
+    except KeyboardInterrupt:
+        raise stop(
+            f"ringwise: interrupted: the plan {name} continues without this command",
+            f"to follow it: ringwise why --history {_job(plan)}",
+            code=ExitCode.INTERRUPTED,
+        ) from None
+    moved = list(dict.fromkeys(map(_job, plan.moves)))
+    return AppliedPlanFields(id=name, job=_job(plan), moved=moved, state=state, message=message)
 
 
 # -- the question --------------------------------------------------------------------------------
@@ -170,33 +138,3 @@ def _line(one: AppliedPlanFields) -> str:
         return f"{one.job} has started; moved: {moved}"
     happened = "was rejected" if one.state == REFUSED else "failed"
     return f"{one.job}: the plan {happened}: {one.message}"
-
-
-# -- to the end ----------------------------------------------------------------------------------
-
-
-def _follow(lab: Path | None, name: str) -> tuple[str, str]:
-    from ringwise.apps.lab.requests import FollowRequest
-
-    with lab_client(lab, "moving jobs") as client:
-        limit = 0
-        while True:
-            answer = client.do("follow", FollowRequest(name, limit))
-            if (result := answer["result"]) is not None:
-                return result["state"], result["message"]
-            if limit and answer["over"]:
-                raise stop(f"ringwise: the plan {name} did not end", code=ExitCode.FAILED)
-            if limit:
-                time.sleep(POLL_SECONDS)
-            limit = limit or answer["now"] + _LONGEST
-
-
-def _follow_in_cluster(access: Access, name: str) -> tuple[str, str]:
-    from ringwise.apps.live_changes import NotFollowedError, follow
-
-    try:
-        with talking_to_cluster(), spinner("moving jobs") as progress:
-            plan = follow(access, name, progress)
-    except NotFollowedError as problem:
-        raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None
-    return plan.state, plan.why

@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.change.changes import POLL_SECONDS
-from ringwise.cli.change.targets import change_target
+from ringwise.cli.change.targets import POLL_SECONDS, change_target
 from ringwise.cli.commands import program_of
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.options import (
-    board_option,
-    configuration_option,
     duration_option,
     flag,
-    namespace_options,
     option,
-    output_option,
-    target_options,
+    plan_options,
 )
 from ringwise.cli.output import complain, confirm, spinner, stop
 from ringwise.cli.query.queries import (
@@ -92,11 +87,7 @@ class DrainOptions:
     hidden=True,
     expose_value=False,
 )
-@target_options
-@namespace_options
-@configuration_option
-@board_option
-@output_option
+@plan_options
 def drain_command(
     targets: tuple[str, ...],
     plan: bool,

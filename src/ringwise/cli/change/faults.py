@@ -8,7 +8,12 @@ import click
 
 from ringwise.cli.change.targets import LabTarget
 from ringwise.cli.completion import LabName
-from ringwise.cli.options import flag, option, output_option, source_options, target_options
+from ringwise.cli.options import (
+    change_options,
+    flag,
+    option,
+    query_options,
+)
 from ringwise.cli.output import stop
 from ringwise.cli.query.queries import ask, only_lab, show
 from ringwise.grammar import quoted
@@ -34,18 +39,8 @@ def fault_command() -> None:
 @option("--level", "Level of a chip fault, such as RestartNPU.  [default: the level of --code]")
 @option("--code", "Fault code, such as 80E01801.  [default: a code of --level]")
 @option("--status", "Status to set: not-ready (nodes only), UnHealthy, PreSeparate or SubHealthy.")
-@target_options
-@output_option
-def inject_command(
-    kind: str,
-    target: str,
-    chips: tuple[str, ...],
-    level: str | None,
-    code: str | None,
-    status: str | None,
-    output: str,
-    **options: Any,
-) -> None:
+@change_options
+def inject_command(kind: str, target: str, chips: tuple[str, ...], output: str, **options: Any) -> None:
     """Inject a fault into the lab.
 
     \b
@@ -55,8 +50,8 @@ def inject_command(
     switch NODE|ADDRESS    switches of a node, or of all nodes of a leaf switch
     superpod ID            all nodes of a SuperPoD, as with node
     """
-    wanted = {"kind": kind, "target": target, "chips": _numbers(chips)}
-    _change(options, output, "inject", **wanted, level=level, code=code, status=status)
+    described = {name: options.pop(name) for name in ("level", "code", "status")}
+    _change(options, output, "inject", kind=kind, target=target, chips=_numbers(chips), **described)
 
 
 @fault_command.command("clear")
@@ -65,8 +60,7 @@ def inject_command(
 @_CHIPS
 @option("--code", "Only chip faults with this code.")
 @flag("--all everything", "Clear all faults of the lab.")
-@target_options
-@output_option
+@change_options
 def clear_command(
     kind: str | None,
     target: str | None,
@@ -88,8 +82,7 @@ def clear_command(
 
 
 @fault_command.command("list")
-@source_options
-@output_option
+@query_options
 def list_command(output: str, **options: Any) -> None:
     """List the faults that nodes report, and the affected jobs."""
     document = ask(options, lambda source: source.faults())

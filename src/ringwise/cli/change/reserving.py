@@ -9,13 +9,10 @@ import click
 from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.options import (
-    board_option,
-    configuration_option,
     flag,
-    namespace_options,
+    node_options,
     option,
-    output_option,
-    target_options,
+    plan_options,
 )
 from ringwise.cli.output import complain, confirm
 from ringwise.cli.query.queries import ask, show_text, source_of
@@ -60,11 +57,7 @@ _NAMED = 8
 @option("--reason", "Reason to record in the reservation.", default="", metavar="TEXT")
 @flag("--plan --dry-run", "Only show the nodes and the jobs that would still run there.")
 @flag("-y --yes", "Do not ask for confirmation.")
-@target_options
-@namespace_options
-@configuration_option
-@board_option
-@output_option
+@plan_options
 def reserve_command(
     targets: tuple[str, ...],
     nodes: str,
@@ -124,9 +117,7 @@ def reserve_command(
 
 @click.command("unreserve")
 @click.argument("name", type=LabName("reservation"))
-@target_options
-@namespace_options
-@output_option
+@node_options
 def unreserve_command(name: str, output: str, **options: Any) -> None:
     """Delete a reservation and release its nodes."""
     from ringwise.apps.lab.requests import UnreserveRequest

@@ -10,11 +10,10 @@ import click
 from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.options import (
+    change_options,
     duration_option,
     flag,
     option,
-    output_option,
-    target_options,
     with_options,
 )
 from ringwise.cli.output import stop
@@ -32,8 +31,7 @@ _about_a_job = with_options(
     ),
     flag("-A --all-namespaces", "Search all namespaces.", advanced=True),
     duration_option("--timeout", "How long to wait for the controller of the job (cluster only).", "30s"),
-    target_options,
-    output_option,
+    change_options,
 )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from ringwise.cli.output import complain, spinner
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.output import complain, spinner, stop
 from ringwise.cli.query.queries import (
     asks_clusters,
     check_one_target,
@@ -17,12 +19,19 @@ from ringwise.cli.query.queries import (
     lab_client,
     talking_to_cluster,
 )
+from ringwise.durations import SECOND
 
 if TYPE_CHECKING:
     from ringwise.kubeclient.config import Access
 
     InLab = Callable[[Path | None], object]
     InCluster = Callable[[Access], object]
+
+
+#: Seconds between two questions to a lab whether something has happened.
+POLL_SECONDS = 0.5
+#: Nanoseconds: longer than any plan of moves lives.
+_LONGEST = 2 * 3600 * SECOND
 
 
 class ChangeTarget(Protocol):
@@ -36,8 +45,11 @@ class ChangeTarget(Protocol):
         `document`: the type of the answer.
         """
 
+    def follow(self, plan: str) -> tuple[str, str]:
+        """Follow the plan of moves of this name to its end: its state, and the message."""
+
     def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
-        """Make a change of several steps with questions between them: a drain, or a plan of moves."""
+        """Make a change of several steps with questions between them: a drain."""
 
 
 class LabTarget:
@@ -67,6 +79,21 @@ class LabTarget:
                     raise
                 return None
 
+    def follow(self, plan: str) -> tuple[str, str]:
+        from ringwise.apps.lab.requests import FollowRequest
+
+        with lab_client(self._lab, "moving jobs") as client:
+            limit = 0
+            while True:
+                answer = client.do("follow", FollowRequest(plan, limit))
+                if (result := answer["result"]) is not None:
+                    return result["state"], result["message"]
+                if limit and answer["over"]:
+                    raise stop(f"ringwise: the plan {plan} did not end", code=ExitCode.FAILED)
+                if limit:
+                    time.sleep(POLL_SECONDS)
+                limit = limit or answer["now"] + _LONGEST
+
     def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
         in_lab(self._lab)
 
@@ -82,6 +109,16 @@ class ClusterTarget:
 
         with talking_to_cluster(), spinner(doing or action):
             return CHANGES[action](self._access, action, request)
+
+    def follow(self, plan: str) -> tuple[str, str]:
+        from ringwise.apps.live_changes import NotFollowedError, follow
+
+        try:
+            with talking_to_cluster(), spinner("moving jobs") as progress:
+                ended = follow(self._access, plan, progress)
+        except NotFollowedError as problem:
+            raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None
+        return ended.state, ended.why
 
     def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
         in_cluster(self._access)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -40,6 +41,7 @@ from ringwise.grammar import counted
 from ringwise.metrics.endpoints import AddressError, parse_address
 
 _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
+_SIMULATION = ("start_delay", "termination_delay", "duration")
 
 
 @click.command("lab")
@@ -103,25 +105,20 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
 @click.pass_context
 def lab_command(
     context: click.Context,
+    /,
     nodes: int,
     board: str,
-    leaf_size: int | None,
-    superpod_size: int | None,
-    soft: int,
-    dynamic: int,
     config: Path | None,
     boards: tuple[Path, ...],
     data_dir: Path | None,
     reset: bool,
     speed: float,
     virtual: bool,
-    duration: int | None,
-    start_delay: int,
-    termination_delay: int,
     device_plugin: bool,
     mount_method: str | None,
     journal_size: int,
     web_address: str | None,
+    **_options: Any,
 ) -> None:
     """Run a lab: simulated nodes and the real scheduler.
 
@@ -134,10 +131,10 @@ def lab_command(
         require_grpc("ringwise lab --device-plugin")
     _check_boards(context, board, nodes)
     settings = LabSettings(
-        fleet=FleetSettings(nodes, board, leaf_size, superpod_size, soft, dynamic),
+        fleet=FleetSettings(**{name: context.params[name] for name in _FLEET}),
         configuration=_configuration(config),
         boards=boards,
-        simulation=SimulationSettings(start_delay, termination_delay, duration),
+        simulation=SimulationSettings(*(context.params[name] for name in _SIMULATION)),
         speed=None if virtual else speed,
         journal_bytes=journal_size << 20,
         mount_method=(mount_method or "plain") if device_plugin else None,

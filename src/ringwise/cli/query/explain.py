@@ -12,11 +12,12 @@ from ringwise.cli.completion import job_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.options import (
     PATH,
-    checked_source_options,
+    check_options,
     exit_code_option,
     flag,
     option,
     output_option,
+    query_options,
     source_options,
     with_options,
 )
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     PATH,
     multiple=True,
 )
-@source_options
-@output_option
+@query_options
 @exit_code_option
 def why_command(
     job: str, history: bool, journals: tuple[Path, ...], output: str, exit_code: bool, **options: Any
@@ -68,8 +68,7 @@ _history_options = with_options(
         PATH,
         multiple=True,
     ),
-    source_options,
-    output_option,
+    query_options,
 )
 
 
@@ -143,8 +142,7 @@ def capacity_command(queue: str | None, output: str, **options: Any) -> None:
 
 
 @click.command("limits")
-@source_options
-@output_option
+@query_options
 def limits_command(output: str, **options: Any) -> None:
     """Show usage limits and their current usage.
 
@@ -155,8 +153,7 @@ def limits_command(output: str, **options: Any) -> None:
 
 
 @click.command("doctor")
-@checked_source_options
-@output_option
+@check_options
 def doctor_command(output: str, **options: Any) -> None:
     """Check the cluster for problems.
 

@@ -10,7 +10,7 @@ import click
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
-from ringwise.cli.options import JSONPATH, option, output_choice, output_option, source_options
+from ringwise.cli.options import JSONPATH, option, output_choice, query_options, source_options
 from ringwise.cli.output import stdout_console, values_text
 from ringwise.cli.query.lists import list_options, take_listing, watch_list
 from ringwise.cli.query.queries import ask, namespace_of, show
@@ -95,8 +95,7 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     metavar="KIND",
 )
 @click.argument("names", nargs=-1, type=LabName(), metavar="[NAMESPACE/]NAME...")
-@source_options
-@output_option
+@query_options
 def describe_command(kind: str, names: tuple[str, ...], output: str, **options: Any) -> None:
     """Show details of objects.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.options import flag, option, output_option, source_options
+from ringwise.cli.options import flag, option, query_options
 from ringwise.cli.output import stdout_console, until_ctrl_c
 from ringwise.cli.query.lists import SECONDS
 from ringwise.cli.query.queries import ask, asking, show, source_of
@@ -29,8 +29,7 @@ _TICK = 0.05
 @click.command("top")
 @flag("--once", "Print one frame and exit.")
 @option("--interval", "Seconds between frames.  [default: 1; 5 for a cluster]", click.FloatRange(0.1, 3600))
-@source_options
-@output_option
+@query_options
 def top_command(once: bool, interval: float | None, output: str, **options: Any) -> None:
     """Show chips, queues and pending jobs until Ctrl-C.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.options import option, output_option, source_options
+from ringwise.cli.options import option, query_options
 from ringwise.cli.output import complain, stop
 from ringwise.cli.query.queries import ask, show
 from ringwise.manifests.config_maps.switch_lists import render_tor_configmap, topology_from_list
@@ -75,8 +75,7 @@ def _text_of(file: str) -> str:
 
 
 @topology_command.command("show")
-@source_options
-@output_option
+@query_options
 def show_command(output: str, **options: Any) -> None:
     """Show leaf switches and SuperPoDs with their nodes and jobs."""
     document = ask(options, lambda source: source.topology())
