@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ringwise.apps.loaded_cluster import from_bundle
+from ringwise.apps.loading import from_bundle
 from ringwise.apps.queries import explain_job
 from ringwise.cli.commands import cli
 from ringwise.durations import duration_text, plain_duration

@@ -21,12 +21,10 @@ from ringwise.apps.drill.file import read_drill
 from ringwise.apps.simulate.bound import count_chips
 from ringwise.apps.simulate.comparison import Cluster, Comparison, ImpossibleSimulationError, Plan, Variant
 from ringwise.apps.simulate.document import simulation_document
-from ringwise.apps.simulate.estimates import MAX_ESTIMATES, Estimates, quality
 from ringwise.apps.simulate.file import read_plan, variant_from_text
 from ringwise.apps.simulate.hardware import FaultRates, Hardware, faults
-from ringwise.apps.simulate.jobs import HOUR, SECOND, SimulatedJob, in_order, nodes_for_load
-from ringwise.apps.simulate.measures import Estimate, quantile
-from ringwise.apps.simulate.mix import JobMix, generate
+from ringwise.apps.simulate.jobs import HOUR, SECOND, JobMix, SimulatedJob, generate, in_order, nodes_for_load
+from ringwise.apps.simulate.measures import MAX_ESTIMATES, Estimate, Estimates, quality, quantile
 from ringwise.apps.simulate.page import page_text
 from ringwise.apps.simulate.run import Simulation
 from ringwise.apps.simulate.traces import TraceError, read_trace

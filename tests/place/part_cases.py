@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.loaded_cluster import input_events
+from ringwise.apps.loading import input_events
 from ringwise.apps.place import _Candidates
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.settings.boards import shipped_catalog

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from ringwise.apps.journal.format import JournalWriter, open_journal
-from ringwise.apps.loaded_cluster import from_bundle
+from ringwise.apps.loading import from_bundle
 from ringwise.apps.place import place
 from ringwise.apps.queries import explain_job
 from ringwise.apps.replay import replay

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from ringwise.apps.simulate.comparison import Cluster, Comparison, ImpossibleSimulationError, Plan, Variant
 from ringwise.apps.simulate.file import variant_from_text
-from ringwise.apps.simulate.jobs import HOUR, SimulatedJob
+from ringwise.apps.simulate.jobs import HOUR, JobMix, SimulatedJob
 from ringwise.apps.simulate.measures import RunOutcome
-from ringwise.apps.simulate.mix import JobMix
 from ringwise.apps.simulate.traces import TraceError, read_trace
 from ringwise.cli.output import complain
 from ringwise.records import dataclass

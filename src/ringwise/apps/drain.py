@@ -14,7 +14,7 @@ from ringwise.apps.lab.maintenance import (
     without_many_waiting,
 )
 from ringwise.apps.lab.submission import submission_of
-from ringwise.apps.loaded_cluster import from_bundle
+from ringwise.apps.loading import from_bundle
 from ringwise.apps.targets import find_target
 from ringwise.durations import SECOND, seconds_text
 from ringwise.embed.kubelet import PodTimeline

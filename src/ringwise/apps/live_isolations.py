@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ringwise.apps.live import read_cluster
-from ringwise.apps.loaded_cluster import from_bundle
+from ringwise.apps.loading import from_bundle
 from ringwise.apps.targets import UnknownTargetError, find_target
 from ringwise.kubeclient.client import MAX_CONFLICTS, PAGE_SIZE, ApiError, Client, IgnoredStatus, run
 from ringwise.kubeclient.config import Access

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.loaded_cluster import input_events
+from ringwise.apps.loading import input_events
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gangs.gang_placement import node_filters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ringwise.apps.loaded_cluster import from_bundle
+from ringwise.apps.loading import from_bundle
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -246,3 +247,22 @@ def take_web(options: dict[str, Any]) -> WebOptions | None:
     from ringwise.apps.web.options import WebOptions
 
     return WebOptions(address, *others)
+
+
+LOOPBACK = "127.0.0.1"
+
+
+def own_address(port: int) -> str:
+    """The address of the pod, which the manifests pass as $POD_IP; outside a pod this machine alone."""
+    host = os.environ.get("POD_IP") or LOOPBACK
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def address_option(names: str, port: int, help: str) -> Decorator:
+    shown = f"port {port} of $POD_IP, else of {LOOPBACK}"
+    return option(names, help, default=lambda: own_address(port), show_default=shown)
+
+
+def metrics_option(port: int) -> Decorator:
+    what = "Listen address of /metrics, `:PORT` for all addresses; empty to disable it."
+    return address_option("--metrics-address", port, what)

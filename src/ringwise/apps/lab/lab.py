@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ringwise.apps.accounting import AccountFolder
 from ringwise.apps.auto_moves import INTERVAL, automatic_plan, is_wanted
 from ringwise.apps.extensions import new_scheduler, read_user_configuration
+from ringwise.apps.journal.format import JournalWriter
 from ringwise.apps.lab import faults
 from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.lab.journal import MAX_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals, without_target
 from ringwise.apps.loading import check_holds
 from ringwise.apps.reservations import check_new, unknown_reservation
@@ -39,6 +39,7 @@ from ringwise.embed.objects import ObjectTable
 from ringwise.embed.parts import reported_chips
 from ringwise.embed.records import PUBLISHED, ConfigMap, ObjectRefusedError, key_of
 from ringwise.embed.store import CopiedObjects, Store
+from ringwise.files import is_still
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.log import Logger
@@ -53,6 +54,7 @@ from ringwise.scheduler.cache.record_tables import table_of
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.core.reservation_records import RESERVATIONS
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import (
     DeviceReport,
@@ -82,6 +84,10 @@ if TYPE_CHECKING:
 
 _LOG = Logger()
 
+#: A larger file is rotated; the previously rotated one is deleted.
+MAX_BYTES = 64 << 20
+#: While jobs wait, a file may grow so many times larger, so that their waiting times are kept.
+_MOST_GROWTH = 4
 #: Where the lab keeps the configuration it was given, as a cluster would.
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
 #: What else can be deleted: word -> kind.
@@ -633,3 +639,49 @@ def copy_of(
             yield copy
         finally:
             copy.close()
+
+
+class LabJournal:
+    """Follows one scheduler at a time, from its first batch on: only so can its decisions be repeated.
+
+    A new file therefore needs a new scheduler. That is as harmless as a restart of the lab, which
+    forgets for how long jobs have waited; so it happens when none waits, or when it must.
+    """
+
+    def __init__(self, folder: LabFolder, most_bytes: int = MAX_BYTES) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._file: BinaryIO | None = None
+
+    def wants_a_new_file(self, view: SchedulerView) -> bool:
+        if self._file is None:
+            return False
+        size = self._file.tell()
+        if size <= self._most_bytes:
+            return False
+        return not view.loses_by_restart() or size > self._most_bytes * _MOST_GROWTH
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody deleted the file, or the folder, in which it is written."""
+        return self._file is not None and not is_still(self._folder.journal, self._file.fileno())
+
+    def follow(self, scheduler: Scheduler) -> None:
+        """Start a file with this scheduler, which must not have received any event yet."""
+        if self._most_bytes <= 0:
+            return
+        self.close()
+        folder = self._folder
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.journal.exists():
+            folder.journal.replace(folder.older_journal)
+        self._file = folder.journal.open("wb")
+        folder.journal.chmod(0o600)
+        view = scheduler.view
+        writer = JournalWriter(self._file, view.configuration, view.scheduler_names)
+        scheduler.journal = Journal(view.configuration, keep=1, sink=writer)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

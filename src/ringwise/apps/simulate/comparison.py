@@ -9,9 +9,15 @@ from dataclasses import field, replace
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.simulate import bound
 from ringwise.apps.simulate.hardware import FaultRates, Hardware, faults
-from ringwise.apps.simulate.jobs import Shaping, SimulatedJob, SimulatedShape, nodes_for_load
+from ringwise.apps.simulate.jobs import (
+    JobMix,
+    Shaping,
+    SimulatedJob,
+    SimulatedShape,
+    generate,
+    nodes_for_load,
+)
 from ringwise.apps.simulate.measures import RunOutcome
-from ringwise.apps.simulate.mix import JobMix, generate
 from ringwise.apps.simulate.policies import policy_plugin, with_policy
 from ringwise.apps.simulate.run import START, Simulation, fleet_events, hardware_of, job_objects
 from ringwise.embed.fleets import MAX_NODES, GeneratedFleet, board_named, make_fleet

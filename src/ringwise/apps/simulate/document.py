@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from ringwise.apps.simulate import bound
 from ringwise.apps.simulate.comparison import Comparison
-from ringwise.apps.simulate.estimates import quality
 from ringwise.apps.simulate.jobs import HOUR, SECOND, mean_demand
-from ringwise.apps.simulate.measures import RunOutcome, quantile
+from ringwise.apps.simulate.measures import RunOutcome, quality, quantile
 from ringwise.views.documents.simulation import (
     CurvePoint,
     LeftOutJobs,

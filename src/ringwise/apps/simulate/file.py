@@ -13,7 +13,7 @@ from msgspec import Meta
 from ringwise.apps.drill.file import MAX_TIME, read_document
 from ringwise.apps.simulate.comparison import ONE_BOARD, Cluster, Plan, Variant, names_several_boards
 from ringwise.apps.simulate.hardware import FaultRates, Hardware
-from ringwise.apps.simulate.mix import SIZES, JobMix
+from ringwise.apps.simulate.jobs import SIZES, JobMix
 from ringwise.apps.simulate.policies import POLICIES
 from ringwise.apps.simulate.traces import FORMATS, TraceError, read_trace
 from ringwise.durations import duration_text, go_duration, plain_duration

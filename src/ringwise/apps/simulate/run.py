@@ -19,10 +19,9 @@ from heapq import heappop, heappush
 from ringwise.apps.auto_moves import plans_for_heads
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.moves import with_saving
-from ringwise.apps.simulate.estimates import Estimates
 from ringwise.apps.simulate.hardware import Change, Hardware
 from ringwise.apps.simulate.jobs import SECOND, SimulatedJob, SimulatedShape
-from ringwise.apps.simulate.measures import Estimate, Meter, RunOutcome
+from ringwise.apps.simulate.measures import Estimate, Estimates, Meter, RunOutcome
 from ringwise.embed.fleets import GeneratedFleet
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import PluginSpec

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringwise.apps.loaded_cluster import LoadedCluster
-from ringwise.apps.loading import assumed_chips, queue_notes
+from ringwise.apps.loading import LoadedCluster, assumed_chips, queue_notes
 from ringwise.apps.place import place
 from ringwise.apps.sources.objects import Notify, ObjectAnswers
 from ringwise.apps.sources.protocol import NotAnsweredError

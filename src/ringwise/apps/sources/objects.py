@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringwise.apps.loaded_cluster import LoadedCluster, from_bundle
+from ringwise.apps.loading import LoadedCluster, from_bundle
 from ringwise.apps.queries import examine
 from ringwise.apps.sources.documents import ClusterAnswers
 from ringwise.framework.configuration import Configuration

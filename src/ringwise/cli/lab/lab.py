@@ -17,14 +17,13 @@ from click.core import ParameterSource
 from ringwise.apps.forked_queries import ForkedQueries
 from ringwise.apps.lab.api import run_lab
 from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
-from ringwise.apps.lab.journal import MAX_BYTES
-from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
+from ringwise.apps.lab.lab import MAX_BYTES, FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
 from ringwise.cli.completion import CompletedName, shipped_board_names
 from ringwise.cli.inputs import load_configuration
-from ringwise.cli.listening import LOOPBACK
 from ringwise.cli.options import (
     DIRECTORY,
+    LOOPBACK,
     board_option,
     configuration_option,
     duration_option,

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.listening import address_option, metrics_option
 from ringwise.cli.options import (
     DIRECTORY,
     PATH,
     WEB,
     Decorator,
+    address_option,
     api_server_options,
     board_option,
     flag,
+    metrics_option,
     option,
     take_web,
     with_options,

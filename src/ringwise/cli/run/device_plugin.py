@@ -16,8 +16,16 @@ from click.core import ParameterSource
 
 from ringwise import __version__
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.listening import metrics_option, own_address
-from ringwise.cli.options import PATH, Decorator, api_server_options, flag, option, with_options
+from ringwise.cli.options import (
+    PATH,
+    Decorator,
+    api_server_options,
+    flag,
+    metrics_option,
+    option,
+    own_address,
+    with_options,
+)
 from ringwise.cli.output import require_grpc, stop
 from ringwise.grammar import quoted
 from ringwise.log import Logger
