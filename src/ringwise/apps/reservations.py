@@ -9,7 +9,7 @@ import msgspec
 
 from ringwise.apps.targets import find_target, moment
 from ringwise.durations import SECOND, time_text
-from ringwise.grammar import quoted
+from ringwise.grammar import listed, quoted
 from ringwise.manifests.objects.custom_resources import CustomResourceWire
 from ringwise.manifests.objects.node_reservations import (
     MAX_NAME,
@@ -141,7 +141,5 @@ def _name_for(objects: ClusterObjects, holder: str, start: int) -> str:
 
 def unknown_reservation(name: str, names: Sequence[str]) -> NotReservableError:
     """Names those that there are, as far as they can be read at once."""
-    more = len(names) - _NAMED
-    listed = ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-    there = f"must be one of {listed}" if names else "there are no reservations"
+    there = f"must be one of {listed(names, _NAMED)}" if names else "there are no reservations"
     return NotReservableError(f'reservation "{name}" not found; {there}{did_you_mean(name, names)}')

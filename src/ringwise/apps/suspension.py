@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import field
 
-from ringwise.grammar import counted
+from ringwise.grammar import counted, listed
 from ringwise.records import dataclass
 from ringwise.state.job_rules import may_change_queue
 from ringwise.state.vcjob import OVER, SUSPENDED, VcJob
@@ -153,9 +153,7 @@ def check_priority(name: str, names: Collection[str]) -> None:
 def _hint(kind: str, name: str, names: Collection[str]) -> str:
     if not names:
         return f"; there are no {kind}"
-    listed = sorted(names)
-    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-    return f"; must be one of {', '.join(listed[:_LISTED])}{more}{did_you_mean(name, names)}"
+    return f"; must be one of {listed(sorted(names), _LISTED)}{did_you_mean(name, names)}"
 
 
 def not_suspendable(kind: str, key: str, fix: str) -> NotPossibleError:

@@ -11,11 +11,11 @@ from rich.markup import escape
 from rich.text import Text
 
 from ringwise.cli.printers.chips import STATES_LEGEND, chip_list, chip_picture
-from ringwise.cli.printers.lines import print_line
-from ringwise.cli.printers.name_lists import holder_text, name_list
+from ringwise.cli.printers.lines import print_line, print_reason
+from ringwise.cli.printers.name_lists import holder_text, name_list, states_text
 from ringwise.cli.printers.tables import Column, KindTable
 from ringwise.durations import duration_text, time_text
-from ringwise.grammar import agrees, amount_text, counted
+from ringwise.grammar import agrees, amount_text, counted, listed
 from ringwise.manifests.text.errors import one_line
 from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.scheduler.job_states import would_be_placed
@@ -159,9 +159,7 @@ def _print_remarks(console: Console, shown: Sequence[ReservationFields], now: in
         for trouble in one["problems"][:_SHOWN_FAULTS]:
             print_line(console, Text(one_line(f"{one['name']}: {trouble['message']}")))
         if one["running"]:
-            jobs = ", ".join(job["job"] for job in one["running"][:_SHOWN_FAULTS])
-            more = len(one["running"]) - _SHOWN_FAULTS
-            jobs += f" and {more} more" if more > 0 else ""
+            jobs = listed([job["job"] for job in one["running"]], _SHOWN_FAULTS)
             still = "still on its nodes" if one["start"] <= now else "that may still be running at its start"
             print_line(console, Text(one_line(f"{one['name']}: jobs of others {still}: {jobs}")))
 
@@ -182,9 +180,7 @@ _SHOWN_SHARES = 3
 
 
 def _pods_of_chip(chip: ChipFields, _now: int) -> str:
-    shares = chip.get("shares", ())
-    pods = ", ".join(share_text(one) for one in shares[:_SHOWN_SHARES]) or chip["pod"] or ""
-    return pods + (f" and {len(shares) - _SHOWN_SHARES} more" if len(shares) > _SHOWN_SHARES else "")
+    return listed([share_text(one) for one in chip.get("shares", ())], _SHOWN_SHARES) or chip["pod"] or ""
 
 
 def phase_text(phase: str) -> Text:
@@ -359,29 +355,19 @@ def draw_submitted(console: Console, answer: SubmitDocument, *, dry_run: bool) -
         else:
             _draw_submitted_job(console, job)
     if len(answer.jobs) > 2 * _LISTED:
-        counts: dict[str, int] = {}
-        for job in answer.jobs:
-            counts[job["state"]] = counts.get(job["state"], 0) + 1
-        words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-        print_line(console, f"... all {counted(answer.jobs, 'job')}: {words}")
+        states = states_text(job["state"] for job in answer.jobs)
+        print_line(console, f"... all {counted(answer.jobs, 'job')}: {states}")
 
 
 def _draw_submitted_job(console: Console, job: JobFields) -> None:
-    outcome, reason = job["state"], job["reason"]
-    nodes = job["nodes"]
+    outcome, nodes = job["state"], job["nodes"]
     where = ""
     color = _OUTCOME_COLORS[outcome]
     if outcome == "scheduled" and nodes:
         outcome = "running" if job["phase"] == "Running" else outcome
-        some = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
-        where = f" on {some}"
+        where = f" on {listed(nodes, 4)}"
     print_line(console, f"{escape(job_key(job))}: [{color}]{outcome}[/]{escape(where)}")
-    if reason is not None:
-        print_line(console, f"  {escape(reason['message'])}")
-        if job["board_reason"] is not None:
-            print_line(console, f"  {escape(job['board_reason'])}")
-        for fix in reason["fixes"]:
-            print_line(console, f"  - {escape(fix)}")
+    print_reason(console, job["reason"], job["board_reason"])
 
 
 # -- one frame of top ----------------------------------------------------------------------------

@@ -20,12 +20,11 @@ from ringwise.cli.printers.cluster import (
     limit_text,
     node_state,
 )
-from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.lines import print_line, print_reason
 from ringwise.cli.printers.name_lists import name_list
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, counted
-from ringwise.reasons import ReasonFields
 from ringwise.topology.numbers import UINT64
 from ringwise.views.documents.cluster import (
     ChipTotals,
@@ -114,7 +113,7 @@ def print_job(console: Console, job: JobDocument) -> None:
         print_line(console, f"  affected by {escape(job_fault_text(fault, job['now']))}", style="red")
     for note in job.get("notes", ()):
         print_line(console, f"  {escape(note)}", style="yellow")
-    _reason(console, job["reason"], job["board_reason"])
+    print_reason(console, job["reason"], job["board_reason"], style="yellow")
     for line in decision_text(job):
         print_line(console, f"  {escape(line)}", style="yellow")
     if job["expected_start"] is not None:
@@ -173,7 +172,7 @@ def print_pod(console: Console, pod: PodDocument) -> None:
             "created": time_text(pod["created"]),
         },
     )
-    _reason(console, pod["reason"], None)
+    print_reason(console, pod["reason"], style="yellow")
     if pod["container"] is not None:
         _container(console, pod["container"])
     for title, pairs in (("annotations", pod["annotations"]), ("environment", pod["environment"])):
@@ -261,16 +260,6 @@ def _container(console: Console, container: Mapping[str, Any]) -> None:
             console.print(f"  {title}:")
             for name in names:
                 print_line(console, f"    {escape(name)}")
-
-
-def _reason(console: Console, reason: ReasonFields | None, board: str | None) -> None:
-    if reason is None:
-        return
-    print_line(console, f"  {escape(reason['message'])}", style="yellow")
-    if board is not None:
-        print_line(console, f"  {escape(board)}")
-    for fix in reason["fixes"]:
-        print_line(console, f"  - {escape(fix)}")
 
 
 def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from rich.text import Text
 from ringwise.cli.printers.lines import print_line
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import duration_text
+from ringwise.grammar import listed
 from ringwise.views.documents.cluster import FaultFields
 from ringwise.views.documents.maintenance import FaultChangeDocument, FaultsDocument, ListedFaultFields
 
@@ -42,8 +43,7 @@ def print_faults(console: Console, document: FaultsDocument) -> None:
 
 def _affected(row: ListedFaultFields) -> str:
     jobs = row["affected_jobs"]
-    more = f" and {len(jobs) - _SHOWN_JOBS} more" if len(jobs) > _SHOWN_JOBS else ""
-    return f"affects {', '.join(jobs[:_SHOWN_JOBS])}{more}" if jobs else ""
+    return f"affects {listed(jobs, _SHOWN_JOBS)}" if jobs else ""
 
 
 def _place(row: FaultFields) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
 from rich.segment import Segment
 from rich.text import Text
 
 from ringwise.cli.printers.folding import line_ends
 from ringwise.manifests.text.errors import one_line, printable
+from ringwise.reasons import ReasonFields
 
 #: How far a line that goes on below is indented, beyond where it began.
 _HANG = 2
@@ -44,6 +46,18 @@ def print_lines(console: Console, text: str) -> None:
     """Print plain text of one line or more."""
     for line in text.splitlines():
         print_line(console, Text(line))
+
+
+def print_reason(
+    console: Console, reason: ReasonFields | None, board: str | None = None, style: str = "", fixes: str = ""
+) -> None:
+    """Why a job or a pod is pending, what its board has to do with it, and the fixes; with their styles."""
+    if reason is not None:
+        print_line(console, f"  {escape(reason['message'])}", style)
+        if board is not None:
+            print_line(console, f"  {escape(board)}")
+        for fix in reason["fixes"]:
+            print_line(console, f"  - {escape(fix)}", fixes)
 
 
 def wrapped(text: Text, width: int) -> list[Text]:

@@ -8,7 +8,7 @@ from rich.text import Text
 from ringwise.cli.printers.lines import print_line
 from ringwise.cli.printers.tables import Column, KindTable, Table
 from ringwise.durations import duration_text, seconds_text
-from ringwise.grammar import counted
+from ringwise.grammar import counted, listed
 from ringwise.views.documents.maintenance import (
     DefragPlanDocument,
     DrainedJobFields,
@@ -125,9 +125,8 @@ def _print_plan(console: Console, plan: MovePlanFields, *, follows: bool) -> Non
     )
     Table.of(columns, plan.moves).print(console)
     nodes = list(dict.fromkeys(pod.node for pod in plan.reservation))
-    shown = ", ".join(nodes[:_SHOWN]) + (f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else "")
     cost = seconds_text(plan.cost_chip_seconds)
-    print_line(console, Text(f"{name} gets {shown}; the moves cost {cost} of one chip"))
+    print_line(console, Text(f"{name} gets {listed(nodes, _SHOWN)}; the moves cost {cost} of one chip"))
 
 
 def _moves(move: PlannedMoveFields) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ringwise.topology.natural import natural_key
@@ -33,6 +34,11 @@ def name_list(names: Sequence[str]) -> str:
     more = len(names) - sum(map(len, shown))
     text = ", ".join(part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in shown)
     return f"{text} and {more} more" if more else text
+
+
+def states_text(states: Iterable[str]) -> str:
+    """`2 pending, 5 scheduled`"""
+    return ", ".join(f"{count} {state}" for state, count in sorted(Counter(states).items()))
 
 
 def holder_text(reservation: ReservationFields) -> str:

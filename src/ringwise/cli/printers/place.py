@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from ringwise.cli.printers.chips import CLASS_LEGEND, SCORE_LEGEND, chip_list, chip_picture, legend
-from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.lines import print_line, print_reason
+from ringwise.cli.printers.name_lists import states_text
 from ringwise.cli.printers.superpods import print_superpods
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.cli.printers.topology import print_switches
@@ -49,11 +50,7 @@ def print_placements(console: Console, document: PlaceDocument, scores: bool) ->
         print_switches(console, drawn.switches)
     if drawn.superpods is not None:
         print_superpods(console, drawn.superpods)
-    counts: dict[str, int] = {}
-    for job in jobs:
-        counts[job.state] = counts.get(job.state, 0) + 1
-    summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs"
-    print_line(console, summary, style="dim")
+    print_line(console, states_text(job.state for job in jobs) or "no jobs", style="dim")
     if any(pod.node for job in jobs for pod in job.pods):
         print_line(console, legend(shown, "newly allocated"), style="dim")
     if any(job.job_class for job in jobs):
@@ -66,16 +63,11 @@ def _print_job(
     console: Console, job: PlacedJobFields, more: PlacedPictureFields, pictures: Pictures, drawn: list[str]
 ) -> None:
     """Adds the pictures that it draws to `drawn`."""
-    color, reason = _COLORS[job.state], job.reason
+    color = _COLORS[job.state]
     words = f" ({job.job_class})" if job.job_class else ""
     key = f"{escape(job.namespace)}/{escape(job.name)}"
     print_line(console, f"[bold]{key}[/]{words}: [{color}]{job.state}[/]")
-    if reason is not None:
-        print_line(console, f"  {escape(reason['message'])}")
-        if more.board_reason is not None:
-            print_line(console, f"  {escape(more.board_reason)}")
-        for fix in reason["fixes"]:
-            print_line(console, f"  - {escape(fix)}", style="dim")
+    print_reason(console, job.reason, more.board_reason, fixes="dim")
     for note in job.notes:
         print_line(console, f"  {escape(note)}", style="yellow")
     for line in more.plan:
