@@ -9,7 +9,6 @@ from pathlib import Path
 from ringwise.apps.lab.lab import LabSettings, copy_of
 from ringwise.apps.lab.maintenance import (
     goes_in_cluster,
-    left_by_drain,
     plan_drain,
     without_many_waiting,
 )
@@ -62,20 +61,6 @@ def plan_of(
     with copy_of(table, now, LabSettings(boards=boards), configuration) as copy:
         drained = find_target(copy.view, target)
         return plan_drain(copy, drained, at=at, of_cluster=True, without=without, force=force)
-
-
-def left_of(
-    bundle: Bundle, configuration: Configuration, boards: tuple[Path, ...], nodes: Sequence[str], now: int
-) -> dict[str, str]:
-    """F4: the jobs that a drain of these nodes leaves unless it is forced, with the reasons."""
-    return left_by_drain(
-        table_of(bundle, now),
-        now,
-        LabSettings(boards=boards),
-        nodes,
-        configuration=configuration,
-        of_cluster=True,
-    )
 
 
 def table_of(bundle: Bundle, now: int) -> ObjectTable:

@@ -159,21 +159,11 @@ def run(options: ComponentOptions, report: Callable[[dict[str, Any]], None] | No
     access = find_access(options.kubeconfig, options.context)
     file = ConfigurationFile(options.scheduler_conf) if options.scheduler_conf is not None else None
     catalog = shipped_catalog(options.boards)
-    idle_event_loop.run(_run(options, access, file, catalog, report or print_line))
+    idle_event_loop.run(serve(options, access, file, catalog, report or print_line))
 
 
 def print_line(line: dict[str, Any]) -> None:
     print(json.dumps(line, ensure_ascii=False), flush=True)
-
-
-async def _run(
-    options: ComponentOptions,
-    access: Access,
-    file: ConfigurationFile | None,
-    catalog: BoardCatalog,
-    report: Callable[[dict[str, Any]], None],
-) -> None:
-    await serve(options, access, file, catalog, report, stop_signal())
 
 
 async def serve(
@@ -182,9 +172,10 @@ async def serve(
     file: ConfigurationFile | None,
     catalog: BoardCatalog,
     report: Callable[[dict[str, Any]], None],
-    stop: asyncio.Event,
+    stop: asyncio.Event | None = None,
 ) -> None:
-    """Run the component until `stop` is set."""
+    """Run the component until `stop` is set; without it until a signal."""
+    stop = stop or stop_signal()
     metrics = Metrics(volcano=options.volcano_metrics)
     shadows: list[ShadowAdapter] = []
     #: The scheduler of the present term.

@@ -6,7 +6,7 @@ objects is often enough, if the user knows that it is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 
 import msgspec
@@ -78,13 +78,7 @@ async def read_cluster(
     `jobs_only`: vcjobs, PodGroups, pods and priority classes.
     """
     live = LiveCluster()
-    for target, reader in kinds_to_read(live.written, jobs_only=jobs_only):
-        try:
-            await _read(client, target, reader, live, progress)
-        except ApiError as error:
-            live.missing.append(missing_line(target, error))
-    finish(live)
-    return live
+    return await _read_all(client, kinds_to_read(live.written, jobs_only=jobs_only), live, progress)
 
 
 async def read_namespace(client: Client, namespace: str) -> LiveCluster:
@@ -101,15 +95,12 @@ async def read_namespace(client: Client, namespace: str) -> LiveCluster:
         raise NothingReadableError(f"namespaces: not allowed; {target.permission('get')}") from None
     text = namespace_from_wire(wire, Findings(namespace)).limits
     live.bundle.of(UsageLimit).extend(readable(text or "[]", list[UsageLimit], []))
-    for target, reader in kinds_to_read(jobs_only=True):
-        if target.resource.namespaced:
-            own = replace(target, namespace=namespace)
-            try:
-                await _read(client, own, reader, live, lambda kind, count: None)
-            except ApiError as error:
-                live.missing.append(missing_line(own, error))
-    finish(live)
-    return live
+    own = [
+        (replace(target, namespace=namespace), reader)
+        for target, reader in kinds_to_read(jobs_only=True)
+        if target.resource.namespaced
+    ]
+    return await _read_all(client, own, live, lambda kind, count: None)
 
 
 def kinds_to_read(
@@ -162,19 +153,24 @@ async def check_readable(client: Client) -> None:
         raise NothingReadableError("; ".join(missing))
 
 
-async def _read(
+async def _read_all(
     client: Client,
-    target: WatchTarget,
-    reader: Reader,
+    kinds: Iterable[tuple[WatchTarget, Reader]],
     live: LiveCluster,
     progress: Callable[[str, int], None],
-) -> None:
-    count = 0
-    async for page in client.pages(target.path, target.params, PAGE_SIZE, raw_page):
-        for raw in page.items or ():
-            add_object(target, reader, raw, live)
-            count += 1
-        progress(target.title, count)
+) -> LiveCluster:
+    for target, reader in kinds:
+        count = 0
+        try:
+            async for page in client.pages(target.path, target.params, PAGE_SIZE, raw_page):
+                for raw in page.items or ():
+                    add_object(target, reader, raw, live)
+                    count += 1
+                progress(target.title, count)
+        except ApiError as error:
+            live.missing.append(missing_line(target, error))
+    finish(live)
+    return live
 
 
 def add_object(target: WatchTarget, reader: Reader, raw: msgspec.Raw, live: LiveCluster) -> None:

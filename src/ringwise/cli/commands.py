@@ -247,11 +247,10 @@ def device_plugin_command() -> None:
     """Check the NPUs of this node."""
 
 
-@click.group(
-    cls=LazyGroup,
-    sections=SECTIONS,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(cls=LazyGroup, sections=SECTIONS, context_settings=_HELP)
 @click.version_option(__version__, prog_name="ringwise")
 def cli() -> None:
     """Chip-aware gang scheduling for clusters of Ascend NPUs.
@@ -261,12 +260,7 @@ def cli() -> None:
     click.get_current_context().call_on_close(_print_plugin_problems)
 
 
-@click.group(
-    PLUGIN,
-    cls=LazyGroup,
-    sections=SECTIONS,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.group(PLUGIN, cls=LazyGroup, sections=SECTIONS, context_settings=_HELP)
 @click.version_option(__version__, prog_name=PLUGIN)
 def plugin() -> None:
     """Inspect and change the chips and jobs of a cluster.
@@ -281,6 +275,7 @@ def plugin() -> None:
 def _print_plugin_problems() -> None:
     # Most commands need no plugin: then there is nothing to import.
     if "ringwise.apps.extensions" in sys.modules:
-        from ringwise.cli.output import print_plugin_problems
+        from ringwise.apps.extensions import plugin_problems
+        from ringwise.cli.output import warn_of_plugins
 
-        print_plugin_problems()
+        warn_of_plugins(plugin_problems())

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,6 +18,7 @@ from ringwise.durations import seconds_text
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -82,15 +83,8 @@ def complain(*lines: object) -> None:
         click.echo(text, err=True)
 
 
-def print_plugin_problems() -> None:
-    """At the end of a command that decided something: plugins that could not be loaded or opened."""
-    extensions = sys.modules.get("ringwise.apps.extensions")
-    if extensions is not None:
-        warn_of_plugins(extensions.plugin_problems())
-
-
 def warn_of_plugins(problems: Iterable[str]) -> None:
-    """Each problem once in a command: the lab and its client may have the same packages."""
+    """Plugins that could not be loaded or opened, each once: a lab may have the same ones."""
     warned = click.get_current_context().find_root().meta.setdefault("ringwise.plugin-problems", set())
     for problem in problems:
         if problem not in warned:
@@ -132,32 +126,31 @@ def require_grpc(command: str) -> None:
 
 
 @contextmanager
-def until_ctrl_c() -> Iterator[None]:
-    """Of a command that shows something until Ctrl-C: that is its end, and exit code 0."""
-    with suppress(KeyboardInterrupt):
-        yield
-
-
-@contextmanager
 def reading_progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr; disabled if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn(what),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
+    with progress_bars("{task.description}", download=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def progress_bars(text: str, *, download: bool = False) -> Progress:
+    """Bars on stderr that are gone at the end."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    counts = DownloadColumn() if download else MofNCompleteColumn()
+    columns = TextColumn(text), BarColumn(), counts, TimeRemainingColumn()
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 class WaitingText:

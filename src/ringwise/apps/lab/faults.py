@@ -5,7 +5,7 @@ So a fault of the lab takes the same way as one of a real cluster: document, rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ringwise.device.health.configuration import NETWORK_CODES, shipped_configuration
 from ringwise.device.health.levels import (
@@ -93,34 +93,17 @@ def _is_code(text: str) -> bool:
     return 0 < len(text) <= 16 and all(sign in "0123456789abcdefABCDEF" for sign in text)
 
 
-def inject_chips(
-    cluster: EmbeddedCluster,
-    name: str,
-    chips: Sequence[int],
-    level: str,
-    code: str,
-    *,
-    network: bool = False,
-) -> None:
-    """Add a fault to chips, or to their network ports. Raises ObjectRefusedError."""
-    for report in _reports_of(cluster, name, chips):
-        faults = _faults_of(report, network)
-        for chip in chips:
-            faults.setdefault(chip, {})[code] = level
-        _write(cluster, report, faults, network)
+#: Chip -> code -> level.
+Faults = dict[int, dict[str, str]]
 
 
-def clear_chips(
-    cluster: EmbeddedCluster, name: str, chips: Sequence[int], code: str | None, *, network: bool = False
+def _change_chips(
+    cluster: EmbeddedCluster, name: str, chips: Sequence[int], network: bool, change: Callable[[Faults], None]
 ) -> None:
-    """Take the faults of chips away: all of them, or those of one code. No chips: all chips."""
+    """Change the faults of chips, or of their network ports. Raises ObjectRefusedError."""
     for report in _reports_of(cluster, name, chips):
         faults = _faults_of(report, network)
-        for chip in chips or list(faults):
-            if code is None:
-                faults.pop(chip, None)
-            else:
-                faults.get(chip, {}).pop(code.upper(), None)
+        change(faults)
         _write(cluster, report, {chip: codes for chip, codes in faults.items() if codes}, network)
 
 
@@ -142,7 +125,7 @@ def _reports_of(cluster: EmbeddedCluster, name: str, chips: Sequence[int]) -> li
     ]
 
 
-def _faults_of(report: DeviceReport, network: bool) -> dict[int, dict[str, str]]:
+def _faults_of(report: DeviceReport, network: bool) -> Faults:
     """Chip -> code -> level. A chip that is unhealthy without a code has one of no name."""
     result: dict[int, dict[str, str]] = {}
     bad = (report.network_unhealthy or 0) if network else report.unhealthy
@@ -313,7 +296,13 @@ def inject(
         for name in names:
             node = cluster.get(Node, name)
             every = range(min(reported_chips(node).values())) if node is not None else ()
-            inject_chips(cluster, name, tuple(chips or every), fault, written, network=network)
+            broken = tuple(chips or every)
+
+            def add(faults: Faults, broken: Sequence[int] = broken) -> None:
+                for chip in broken:
+                    faults.setdefault(chip, {})[written] = fault
+
+            _change_chips(cluster, name, broken, network, add)
         return
     for name in names:
         if kind == "switch":
@@ -361,11 +350,19 @@ def clear(
     names = list(nodes)
     if kind not in KINDS:
         _check(kind, chips, None, None)
+
+    def remove(faults: Faults) -> None:
+        for chip in chips or list(faults):
+            if code is None:
+                faults.pop(chip, None)
+            else:
+                faults.get(chip, {}).pop(code.upper(), None)
+
     for name in names:
         _reports_of(cluster, name, chips) if chips else None
     for name in names:
         if kind in ("chip", "network"):
-            clear_chips(cluster, name, chips, code, network=kind == "network")
+            _change_chips(cluster, name, chips, kind == "network", remove)
         elif kind == "switch":
             set_switch_status(cluster, name, None)
         else:

@@ -90,9 +90,7 @@ def plan_drain(
     plan = _Planner(copy, nodes, of_cluster).plan(target)
     if not force and any(job.result != MOVES for job in plan.jobs):
         configuration = copy.view.configuration
-        left = left_by_drain(
-            table, now, copy.settings, nodes, configuration=configuration, of_cluster=of_cluster
-        )
+        left = left_by_drain(table, now, copy.settings, nodes, configuration, of_cluster=of_cluster)
         with copy_of(table, now, copy.settings, configuration) as again:
             plan = _Planner(again, nodes, of_cluster).plan(target, left)
     if without:
@@ -138,8 +136,8 @@ def left_by_drain(
     now: int,
     settings: LabSettings,
     nodes: Sequence[str],
-    *,
     configuration: Configuration | None = None,
+    *,
     of_cluster: bool = False,
 ) -> dict[str, str]:
     """F4: the jobs that a drain of these nodes leaves unless it is forced, each with the reason.

@@ -257,8 +257,9 @@ def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) ->
 
 
 def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]) -> None:
-    from ringwise.apps.drain import drain, left_of, objects_of
-    from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster
+    from ringwise.apps.drain import drain, objects_of, table_of
+    from ringwise.apps.lab.lab import LabSettings
+    from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster, left_by_drain
     from ringwise.apps.lab.queries import drain_document
     from ringwise.apps.live_isolations import isolate
     from ringwise.apps.sources.cluster import read_live
@@ -280,7 +281,9 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
         place = find_target(objects.view, target)
         left: dict[str, str] = {}
         if start is None and not wanted.force:
-            left = left_of(bundle, configuration, options["boards"], place.nodes, now)
+            settings = LabSettings(boards=options["boards"])
+            table = table_of(bundle, now)
+            left = left_by_drain(table, now, settings, place.nodes, configuration, of_cluster=True)
         affected = drain_document(objects, target, left, of_cluster=True)
     going = before_draining(affected, wanted.yes) if start is None else []
     command = target if place.kind == NODE else f"{place.kind}/{place.name}"

@@ -13,7 +13,7 @@ import click
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_configuration
 from ringwise.cli.options import FILE, configuration_option, flag, option, output_option
-from ringwise.cli.output import stop
+from ringwise.cli.output import progress_bars, stop
 from ringwise.cli.query.queries import show
 from ringwise.grammar import quoted
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 #: Options that describe what a drill file describes itself.
 _OF_TRACES = (
-    "nodes", "board", "leaf_size", "superpod_size", "load", "trace_format", "columns", "only", "jobs",
-    "settings", "compared", "tor_affinity", "known_durations", "broken"
+    "nodes", "board", "leaf_size", "superpod_size", "load", "format", "column", "only", "jobs",
+    "set", "compare", "tor_affinity", "known_durations", "fault"
 )  # fmt: skip
 
 
@@ -39,9 +39,9 @@ _OF_TRACES = (
 @option(
     "--load", "Average ratio of allocated chips.  [default: 0.85]", click.FloatRange(0, 10, min_open=True)
 )
-@option("--format trace_format", "Format of the trace.", click.Choice(["itp", "philly", "openb", "swf"]))
+@option("--format", "Format of the trace.", click.Choice(["itp", "philly", "openb", "swf"]))
 @option(
-    "--column columns",
+    "--column",
     "Column of the trace that contains a field (submitted, duration or chips); can be repeated.",
     multiple=True,
     metavar="FIELD=COLUMN",
@@ -53,17 +53,15 @@ _OF_TRACES = (
 )
 @flag("--known-durations", "Jobs have an expected duration.  [default: they do not]")
 @option(
-    "--fault broken",
+    "--fault",
     "Mean time between failures and to repair of each chip, node or switch, such as node=300d/6h.",
     multiple=True,
     metavar="KIND=MTBF/MTTR",
 )
 @configuration_option
+@option("--set", "Setting of the configuration; can be repeated.", multiple=True, metavar="NAME=VALUE")
 @option(
-    "--set settings", "Setting of the configuration; can be repeated.", multiple=True, metavar="NAME=VALUE"
-)
-@option(
-    "--compare compared",
+    "--compare",
     "Compare with first-fit, random, or other settings; can be repeated.",
     multiple=True,
     metavar="POLICY|NAME=VALUE,...",
@@ -132,7 +130,7 @@ def _plan(file: Path, options: dict[str, Any]) -> Plan:
         return _plan_of_trace(file, configuration, options)
     flags = [name for name in _OF_TRACES if options[name]]
     if flags:
-        written = ", ".join("--" + _written(name) for name in flags)
+        written = ", ".join(f"--{name.replace('_', '-')}" for name in flags)
         raise stop(f"ringwise: {written}: requires a trace; a drill file defines it")
     try:
         return read_plan(file, configuration, options["seed"])
@@ -142,14 +140,6 @@ def _plan(file: Path, options: dict[str, Any]) -> Plan:
 
 def _is_drill(file: Path) -> bool:
     return file.suffix in (".yaml", ".yml")
-
-
-def _written(name: str) -> str:
-    names = {
-        "trace_format": "format", "columns": "column", "settings": "set", "compared": "compare",
-        "broken": "fault"
-    }  # fmt: skip
-    return names.get(name, name.replace("_", "-"))
 
 
 def _plan_of_trace(file: Path, configuration: Configuration, options: dict[str, Any]) -> Plan:
@@ -162,19 +152,19 @@ def _plan_of_trace(file: Path, configuration: Configuration, options: dict[str, 
     from ringwise.framework.configuration import with_settings
 
     try:
-        changed = with_settings(configuration.settings, _pairs("--set", options["settings"]))
+        changed = with_settings(configuration.settings, _pairs("--set", options["set"]))
     except InvalidArgument as error:
         raise stop(f"ringwise: --set: {error}") from None
     base = replace(configuration, settings=changed)
     variants = [Variant(BASE_VARIANT, base)]
-    for text in options["compared"]:
+    for text in options["compare"]:
         try:
             variants.append(variant_from_text(base, text))
         except ValueError as error:
             raise stop(f"ringwise: --compare: {error}") from None
-    columns, only = _pairs("--column", options["columns"]), _pairs("--only", options["only"])
+    columns, only = _pairs("--column", options["column"]), _pairs("--only", options["only"])
     try:
-        trace = read_trace(file, options["trace_format"], columns, only)
+        trace = read_trace(file, options["format"], columns, only)
     except TraceError as error:
         raise stop(error) from None
     cluster = Cluster(
@@ -190,7 +180,7 @@ def _plan_of_trace(file: Path, configuration: Configuration, options: dict[str, 
         seed=options["seed"] or "0",
         tor_affinity=options["tor_affinity"],
         known_durations=options["known_durations"],
-        rates=_rates(options["broken"]),
+        rates=_rates(options["fault"]),
     )
 
 
@@ -219,23 +209,13 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
     if not sys.stderr.isatty():
         yield lambda name, done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
     tasks: dict[str, Any] = {}
 
-    def progress(name: str, done: int, total: int) -> None:
-        if name not in tasks:
-            tasks[name] = bar.add_task(name, total=total)
-        bar.update(tasks[name], completed=done)
+    with progress_bars("{task.description}") as bar:
 
-    with bar:
+        def progress(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done)
+
         yield progress

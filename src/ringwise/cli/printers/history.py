@@ -15,44 +15,30 @@ from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import duration_text, seconds_text, time_text
 from ringwise.grammar import counted
 from ringwise.manifests.text.quantities import nanoseconds
-from ringwise.scheduler.explain.job_history import (
-    BLOCKED,
-    DRAIN,
-    ENDED_BADLY,
-    ENDED_WELL,
-    FAILED,
-    FAULT,
-    GONE,
-    MOVE,
-    PLACED,
-    PREEMPT,
-    RECOVERED,
-    RUNS,
-    SUSPENDED,
-)
+from ringwise.scheduler.explain import job_history
 from ringwise.views.documents.explain import HistoryDocument, HistoryEntryFields
 from ringwise.views.documents.maintenance import DrillEntryFields
 
 _STYLES = {
-    FAULT: "yellow",
-    DRAIN: "yellow",
-    MOVE: "yellow",
-    PREEMPT: "yellow",
-    BLOCKED: "red",
-    FAILED: "red",
-    ENDED_BADLY: "red",
-    SUSPENDED: "yellow",
-    ENDED_WELL: "green",
-    RECOVERED: "green",
+    job_history.FAULT: "yellow",
+    job_history.DRAIN: "yellow",
+    job_history.MOVE: "yellow",
+    job_history.PREEMPT: "yellow",
+    job_history.BLOCKED: "red",
+    job_history.FAILED: "red",
+    job_history.ENDED_BADLY: "red",
+    job_history.SUSPENDED: "yellow",
+    job_history.ENDED_WELL: "green",
+    job_history.RECOVERED: "green",
 }
 #: What the time at the end of an entry was spent on.
 _SPENT = {
-    PLACED: "pending for",
-    RUNS: "start took",
-    GONE: "took",
-    SUSPENDED: "ran",
-    ENDED_WELL: "ran",
-    ENDED_BADLY: "ran",
+    job_history.PLACED: "pending for",
+    job_history.RUNS: "start took",
+    job_history.GONE: "took",
+    job_history.SUSPENDED: "ran",
+    job_history.ENDED_WELL: "ran",
+    job_history.ENDED_BADLY: "ran",
 }
 
 Entry = HistoryEntryFields | DrillEntryFields
@@ -98,7 +84,7 @@ def history_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str
 
 def entry_text(entry: Entry) -> str:
     took, kind = entry.duration_seconds, entry.kind
-    if took is None or kind not in _SPENT or (kind == PLACED and took < 1):
+    if took is None or kind not in _SPENT or (kind == job_history.PLACED and took < 1):
         return entry.message
     return f"{entry.message} ({_SPENT[kind]} {seconds_text(took)})"
 

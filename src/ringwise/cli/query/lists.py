@@ -7,13 +7,14 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ringwise.cli.completion import LabName
 from ringwise.cli.options import flag, option, with_options
-from ringwise.cli.output import stop, until_ctrl_c
+from ringwise.cli.output import stop
 from ringwise.cli.query.queries import FROM_CLUSTER, FROM_LAB, asking, namespace_of, source_of
 from ringwise.views.kinds import BY_PLURAL
 from ringwise.views.names import qualified
@@ -142,7 +143,7 @@ def watch_list(
     draw({**document, kind: rows[: limit or None], **more})
     headed, previous = bool(rows), _by_key(kind, rows)
     seconds = SECONDS[source_of(options)]
-    with until_ctrl_c(), asking(options, follows=True) as source:
+    with suppress(KeyboardInterrupt), asking(options, follows=True) as source:
         while True:
             # A pipe gets them now.
             sys.stdout.flush()

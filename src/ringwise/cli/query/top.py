@@ -8,13 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ringwise.cli.options import flag, option, query_options
-from ringwise.cli.output import stdout_console, until_ctrl_c
+from ringwise.cli.output import stdout_console
 from ringwise.cli.query.lists import SECONDS
 from ringwise.cli.query.queries import ask, asking, show, source_of
 
@@ -53,7 +53,7 @@ def _show_screens(interval: float, options: dict[str, Any]) -> None:
     answers: queue.SimpleQueue[tuple[tuple[str, ...], Any]] = queue.SimpleQueue()
     # An error is printed when the screen is gone.
     with (
-        until_ctrl_c(),
+        suppress(KeyboardInterrupt),
         asking(options, follows=True) as source,
         _typed_keys() as typed,
         Live(console=console, screen=True, auto_refresh=False) as live,
