@@ -388,7 +388,6 @@ OTHER_MEANINGS = {
     ("apps/lab/lab.py", "reports"): "objects that are submitted",
     ("apps/web/kube.py", "ready"): "of the process",
     ("kube/run/runner.py", "ready"): "of the process",
-    ("cli/printers/explain.py", "unschedulable"): "a state of chips, as `scheduler/node_states.py` counts it",
     ("kube/run/core_thread.py", "waiting_since"): "jobs in the pending queue by reason, as their metric says",
     ("views/dashboard_nodes.py", "reports"): "the resources that chips of a node may have, for its board",
     ("views/history.py", "waiting_since"): "of a story",

@@ -96,6 +96,11 @@ def files_option(help: str, name: str = "files", **more: Any) -> Decorator:
     return option(f"-f --filename {name}", help, FILES, multiple=True, **more)
 
 
+def driver_option() -> Decorator:
+    kinds = click.Choice(["auto", "dcmi", "npu-smi", "simulated"])
+    return option("--driver", "Driver interface; auto uses libdcmi.so, else npu-smi.", kinds, "auto")
+
+
 class OutputFormat(_Formats):
     """A format; where JSON is one, also jsonpath=TEMPLATE."""
 

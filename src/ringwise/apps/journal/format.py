@@ -64,17 +64,16 @@ class _Kind(msgspec.Struct):
     version: int
 
 
-class _Header(_Kind):
+class _Header(_Kind, omit_defaults=True):
     ringwise: str
     configuration: msgspec.Raw
     scheduler_names: list[str]
     scheduler: str = ""
     first: int = 0
-    #: Only where it is true.
     awaits_groups: bool = False
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, omit_defaults=True):
     number: int
     now: int
     events: list[tuple[str, msgspec.Raw]]
@@ -172,18 +171,9 @@ def header_line(
     *,
     awaits_groups: bool = False,
 ) -> bytes:
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "ringwise": __version__,
-        "configuration": configuration,
-        "scheduler_names": sorted(scheduler_names),
-    }
-    if scheduler:
-        document |= {"scheduler": scheduler, "first": first}
-    if awaits_groups:
-        document["awaits_groups"] = True
-    return _line(document)
+    names = sorted(scheduler_names)
+    raw = msgspec.Raw(_encode(configuration))
+    return _line(_Header(FORMAT, VERSION, __version__, raw, names, scheduler, first, awaits_groups))
 
 
 #: How every header begins.
@@ -194,34 +184,26 @@ VERSION_START = HEADER_START + b'"version":' + str(VERSION).encode() + b","
 
 def snapshot_line(first: int, now: int, events: Iterable[ev.Event]) -> bytes:
     """Objects as they were before the batch `first`."""
-    return _line(
-        {
-            "number": first,
-            "now": now,
-            "events": [(type(event).__name__, event) for event in events],
-            "commands": [],
-            "decide": Decide.NOTHING.value,
-            "snapshot": True,
-        }
-    )
+    return _line(_Line(first, now, _named(events), [], Decide.NOTHING.value, snapshot=True))
 
 
 def batch_line(batch: Batch) -> bytes:
-    document: dict[str, Any] = {
-        "number": batch.number,
-        "now": batch.now,
-        "events": [(type(event).__name__, event) for event in batch.events],
-        "commands": [plain_command(command) for command in batch.commands],
-    }
-    if batch.decide is not Decide.ALL:
-        document["decide"] = batch.decide.value
-    if batch.marks:
-        document["marks"] = [(mark.choice, mark.name, mark.progress) for mark in batch.marks]
-    return _line(document)
+    commands = [plain_command(command) for command in batch.commands]
+    marks = [(mark.choice, mark.name, mark.progress) for mark in batch.marks]
+    decide = batch.decide.value
+    return _line(_Line(batch.number, batch.now, _named(batch.events), commands, decide, marks=marks))
 
 
-def _line(document: object) -> bytes:
-    return msgspec.json.encode(document, enc_hook=chip_amount_text) + b"\n"
+def _named(events: Iterable[Any]) -> list[tuple[str, Any]]:
+    return [(type(event).__name__, event) for event in events]
+
+
+def _encode(value: object) -> bytes:
+    return msgspec.json.encode(value, enc_hook=chip_amount_text)
+
+
+def _line(document: msgspec.Struct) -> bytes:
+    return _encode(document) + b"\n"
 
 
 class JournalWriter:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ringwise.views.documents.cluster import ChipsFields
@@ -26,6 +26,9 @@ STATES_LEGEND = (
     "- unschedulable  (! the node accepts no new pods)",
 )
 
+#: States of chips besides used and free.
+OTHER_STATES = ("faulty", "isolated", "reserved", "unschedulable")
+#: A chip has the sign of its first state that applies.
 _SIGNS = {"used": "#", "faulty": "x", "isolated": "i", "reserved": "~", "unschedulable": "-", "free": "."}
 #: Signs of a ring that can be read at a glance.
 _LONGEST = 16
@@ -64,22 +67,15 @@ def _counted(signs: str) -> str:
 
 
 def _signs(chips: ChipsFields) -> dict[int, str]:
-    states = {
-        "used": chips["used"],
-        "faulty": chips["faulty"],
-        "isolated": chips["isolated"],
-        "reserved": chips["reserved"],
-        "unschedulable": chips["unschedulable"],
-        "free": chips["free"],
-    }
+    states: Mapping[str, Any] = chips
     signs: dict[int, str] = {
         chip: str(max(1, percent // 10))
         for chip, percent in zip(chips["used"], chips.get("used_percent", ()), strict=False)
         if percent < 100
     }
-    for state, numbers in states.items():
-        for chip in numbers:
-            signs.setdefault(chip, _SIGNS[state])
+    for state, sign in _SIGNS.items():
+        for chip in states[state]:
+            signs.setdefault(chip, sign)
     return signs | dict.fromkeys(set(chips["used"]) & set(chips["faulty"]), "X")
 
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from ringwise.cli.printers.chips import STATES_LEGEND, chip_list, chip_picture
-from ringwise.cli.printers.lines import print_line, print_reason
+from ringwise.cli.printers.lines import STATE_COLORS, print_line, print_reason
 from ringwise.cli.printers.name_lists import holder_text, name_list, states_text
 from ringwise.cli.printers.tables import Column, KindTable
 from ringwise.durations import duration_text, time_text
@@ -45,13 +45,6 @@ _COLORS = {
     "Inqueue": "yellow",
     "Starting": "cyan",
     "Terminating": "magenta",
-}
-_OUTCOME_COLORS = {
-    "scheduled": "green",
-    "pending": "yellow",
-    "rejected": "red",
-    "suspended": "magenta",
-    "finished": "dim",
 }
 _HYPER_NODE_STYLES = {"partial": "yellow", "invalid": "red"}
 #: More objects of one kind than this are counted, not listed.
@@ -104,7 +97,7 @@ def _state_text(job: JobFields, _now: int) -> Text:
     """Its phase, except where the phase of the object tells less than what became of the job."""
     outcome = job["state"]
     if outcome in ("rejected", "suspended"):
-        return Text(outcome.capitalize(), _OUTCOME_COLORS[outcome])
+        return Text(outcome.capitalize(), STATE_COLORS[outcome])
     return phase_text(job["phase"])
 
 
@@ -362,7 +355,7 @@ def draw_submitted(console: Console, answer: SubmitDocument, *, dry_run: bool) -
 def _draw_submitted_job(console: Console, job: JobFields) -> None:
     outcome, nodes = job["state"], job["nodes"]
     where = ""
-    color = _OUTCOME_COLORS[outcome]
+    color = STATE_COLORS[outcome]
     if outcome == "scheduled" and nodes:
         outcome = "running" if job["phase"] == "Running" else outcome
         where = f" on {listed(nodes, 4)}"

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.cli.printers.chips import chip_list, chip_picture
+from ringwise.cli.printers.chips import OTHER_STATES, chip_list, chip_picture
 from ringwise.cli.printers.cluster import (
     HYPER_NODES,
     JOBS,
@@ -230,14 +230,8 @@ def _members(members: Iterable[HyperNodeMemberFields]) -> Iterator[str]:
 
 
 def _chips(resource: str, chips: ChipTotals) -> str:
-    states = {
-        "used": chips["used"],
-        "faulty": chips["faulty"],
-        "isolated": chips["isolated"],
-        "reserved": chips["reserved"],
-        "unschedulable": chips["unschedulable"],
-    }
-    others = ", ".join(f"{count} {state}" for state, count in states.items() if count)
+    counts: Mapping[str, Any] = chips
+    others = ", ".join(f"{counts[state]} {state}" for state in ("used", *OTHER_STATES) if counts[state])
     return f"{resource}: {chips['free']} of {chips['chips']} free" + (f" ({others})" if others else "")
 
 

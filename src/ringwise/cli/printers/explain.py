@@ -13,12 +13,13 @@ from rich.markup import escape
 from ringwise.cli.printers.chips import (
     CLASS_LEGEND,
     GROUP_LEGEND,
+    OTHER_STATES,
     SCORE_LEGEND,
     chip_list,
     chip_picture,
     legend,
 )
-from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.lines import print_line, print_state
 from ringwise.cli.printers.superpods import print_superpods
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.cli.printers.topology import print_switches
@@ -35,24 +36,13 @@ from ringwise.views.documents.explain import (
 )
 from ringwise.views.pictures import WHY_PODS, first_and_last
 
-_COLORS = {
-    "running": "cyan",
-    "starting": "cyan",
-    "pending": "yellow",
-    "rejected": "red",
-    "suspended": "magenta",
-    "finished": "dim",
-}
 #: Nodes with a drain ahead that are named.
 _DRAINED_NODES = 3
 
 
 def print_explanation(console: Console, answer: WhyDocument) -> None:
-    color = _COLORS[answer.state]
     pictures = None if answer.pictures is UNSET else answer.pictures
-    words = f" ({answer.job_class})" if answer.job_class else ""
-    key = f"{escape(answer.namespace)}/{escape(answer.name)}"
-    print_line(console, f"[bold]{key}[/]{words}: [{color}]{answer.state}[/]")
+    print_state(console, answer)
     print_line(console, f"  {escape(answer.message)}")
     for line in answer.errors:
         print_line(console, f"  [red]error: {escape(line)}[/]")
@@ -80,7 +70,7 @@ def print_explanation(console: Console, answer: WhyDocument) -> None:
         print_superpods(console, pictures.superpods)
     shown = "\n".join(answer.plan)
     for line, used in (
-        (CLASS_LEGEND, bool(words)),
+        (CLASS_LEGEND, answer.job_class),
         (SCORE_LEGEND, "score " in shown),
         (GROUP_LEGEND, "group " in shown),
     ):
@@ -197,15 +187,8 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
     chips, selector = answer.chips, answer.accelerator_type
     where = f" on nodes with accelerator-type {selector}" if selector else ""
     print_line(console, f"[bold]{answer.board}[/] ({answer.resource}){escape(where)}")
-    rows = [
-        (chips.used, "used"),
-        (chips.free, "free"),
-        (chips.faulty, "faulty"),
-        (chips.isolated, "isolated"),
-        (chips.reserved, "reserved"),
-        (chips.unschedulable, "unschedulable"),
-    ]
-    words = ", ".join(f"{number} {word}" for number, word in rows if number or word in ("used", "free"))
+    counts = [(getattr(chips, state), state) for state in ("used", "free", *OTHER_STATES)]
+    words = ", ".join(f"{count} {state}" for count, state in counts if count or state in ("used", "free"))
     print_line(console, f"  {counted(chips.nodes, 'node')} with {counted(chips.chips, 'chip')}: {words}")
     if chips.network_faulty:
         lack = counted(chips.network_faulty, "of the free ones has", "of the free ones have")

@@ -12,7 +12,18 @@ from rich.text import Text
 from ringwise.cli.printers.folding import line_ends
 from ringwise.manifests.text.errors import one_line, printable
 from ringwise.reasons import ReasonFields
+from ringwise.views.documents.explain import WhyDocument
+from ringwise.views.documents.place import PlacedJobFields
 
+STATE_COLORS = {
+    "running": "cyan",
+    "starting": "cyan",
+    "scheduled": "green",
+    "pending": "yellow",
+    "rejected": "red",
+    "suspended": "magenta",
+    "finished": "dim",
+}
 #: How far a line that goes on below is indented, beyond where it began.
 _HANG = 2
 _FIX = "- "
@@ -46,6 +57,13 @@ def print_lines(console: Console, text: str) -> None:
     """Print plain text of one line or more."""
     for line in text.splitlines():
         print_line(console, Text(line))
+
+
+def print_state(console: Console, job: PlacedJobFields | WhyDocument) -> None:
+    """The name of a job, its class, and its state."""
+    words = f" ({job.job_class})" if job.job_class else ""
+    color, key = STATE_COLORS[job.state], escape(f"{job.namespace}/{job.name}")
+    print_line(console, f"[bold]{key}[/]{words}: [{color}]{job.state}[/]")
 
 
 def print_reason(

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ringwise.cli.printers.chips import CLASS_LEGEND, SCORE_LEGEND, chip_list, chip_picture, legend
-from ringwise.cli.printers.lines import print_line, print_reason
+from ringwise.cli.printers.lines import print_line, print_reason, print_state
 from ringwise.cli.printers.name_lists import states_text
 from ringwise.cli.printers.superpods import print_superpods
 from ringwise.cli.printers.tables import Column, Table
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         PlacedPodFields,
     )
 
-_COLORS = {"scheduled": "green", "pending": "yellow", "rejected": "red", "running": "cyan"}
 
 #: (node, resource) -> its chips after the run, and those that were free before it.
 Pictures = Mapping[tuple[str, str], "tuple[NodeChipsFields, Sequence[int]]"]
@@ -63,10 +62,7 @@ def _print_job(
     console: Console, job: PlacedJobFields, more: PlacedPictureFields, pictures: Pictures, drawn: list[str]
 ) -> None:
     """Adds the pictures that it draws to `drawn`."""
-    color = _COLORS[job.state]
-    words = f" ({job.job_class})" if job.job_class else ""
-    key = f"{escape(job.namespace)}/{escape(job.name)}"
-    print_line(console, f"[bold]{key}[/]{words}: [{color}]{job.state}[/]")
+    print_state(console, job)
     print_reason(console, job.reason, more.board_reason, fixes="dim")
     for note in job.notes:
         print_line(console, f"  {escape(note)}", style="yellow")

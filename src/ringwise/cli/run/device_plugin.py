@@ -20,6 +20,7 @@ from ringwise.cli.options import (
     PATH,
     Decorator,
     api_server_options,
+    driver_option,
     flag,
     metrics_option,
     option,
@@ -100,12 +101,7 @@ def _no_effect(name: str) -> str:
 
 _options = with_options(
     option("--node-name", "Name of this node.  [default: $NODE_NAME]", envvar="NODE_NAME", required=True),
-    option(
-        "--driver",
-        "Driver interface; auto uses libdcmi.so, else npu-smi.",
-        click.Choice(["auto", "dcmi", "npu-smi", "simulated"]),
-        "auto",
-    ),
+    driver_option(),
     _path("--simulated-chips", "Description of simulated chips (JSON)."),
     _path("--simulated-socket", "Read changes of simulated chips from this unix socket."),
     option(

@@ -9,7 +9,7 @@ import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
-from ringwise.cli.options import FILE, board_option, option, output_option
+from ringwise.cli.options import FILE, board_option, driver_option, option, output_option
 from ringwise.cli.output import complain, document_text, stop
 from ringwise.cli.query.queries import show
 
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@option(
-    "--driver",
-    "Driver interface; auto uses libdcmi.so, else npu-smi.",
-    click.Choice(["auto", "dcmi", "npu-smi", "simulated"]),
-    "auto",
-)
+@driver_option()
 @option("--simulated-chips", "Description of simulated chips (JSON).", FILE)
 @option("--report", "Also write the report to this file (JSON).", FILE)
 @board_option
