@@ -23,7 +23,17 @@ _TWO_HOURS = 2 * 3600 * SECOND
 
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    folder = tmp_path_factory.mktemp("habits")
+    """Of a lab that tests leave as it is."""
+    yield from _lab(tmp_path_factory.mktemp("habits"))
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Terminal]:
+    """The same, for a test that changes it."""
+    yield from _lab(tmp_path)
+
+
+def _lab(folder: Path) -> Iterator[Terminal]:
     with running(folder, SMALL):
         terminal = Terminal(folder)
         terminal.submit(job("train", 2, 8), job("tune", 1, 1))
@@ -68,9 +78,9 @@ TYPED = [
 ]
 
 
-def test_what_kubectl_takes_works(terminal: Terminal) -> None:
+def test_what_kubectl_takes_works(own: Terminal) -> None:
     for typed, said in TYPED:
-        assert terminal.ok(typed).startswith(said), typed
+        assert own.ok(typed).startswith(said), typed
 
 
 @pytest.mark.parametrize(
@@ -155,26 +165,23 @@ def test_field_selectors(selector: str, pods: list[str], terminal: Terminal) -> 
     assert [pod["name"] for pod in listed] == pods
 
 
-def test_field_selector_of_cordoned_nodes(terminal: Terminal) -> None:
-    terminal.ok("cordon node-3")
-    try:
-        assert terminal.ok("get nodes --field-selector spec.unschedulable=true -o name") == "node-3\n"
-    finally:
-        terminal.ok("uncordon node-3")
+def test_field_selector_of_cordoned_nodes(own: Terminal) -> None:
+    own.ok("cordon node-3")
+    assert own.ok("get nodes --field-selector spec.unschedulable=true -o name") == "node-3\n"
 
 
 @pytest.mark.parametrize("command", ["apply -f", "create -f", "sbatch", "apply --dry-run=server -f"])
-def test_files_are_submitted(command: str, terminal: Terminal) -> None:
-    assert "lab/again: " in terminal.ok(f"{command} -", job("again"))
+def test_files_are_submitted(command: str, own: Terminal) -> None:
+    assert "lab/again: " in own.ok(f"{command} -", job("again"))
     submitted = "" if "dry-run" in command else "job lab/again deleted\n"
-    assert terminal.ok("scancel job/again --ignore-not-found") in (submitted, "there is nothing to delete\n")
+    assert own.ok("scancel job/again --ignore-not-found") in (submitted, "there is nothing to delete\n")
 
 
 @pytest.mark.parametrize("command", ["create -n team-a -f", "submit --namespace=team-a"])
-def test_n_is_the_namespace_of_objects_that_have_none(command: str, terminal: Terminal) -> None:
+def test_n_is_the_namespace_of_objects_that_have_none(command: str, own: Terminal) -> None:
     manifest = queue("again") + "---\n" + job("again").replace(", namespace: lab", "")
-    assert "team-a/again: " in terminal.ok(f"{command} -", manifest)
-    assert "job team-a/again deleted" in terminal.ok("delete -n team-a -f -", manifest)
+    assert "team-a/again: " in own.ok(f"{command} -", manifest)
+    assert "job team-a/again deleted" in own.ok("delete -n team-a -f -", manifest)
 
 
 @pytest.mark.parametrize("command", ["submit -n team-a -", "delete -n team-a -f -"])
@@ -197,13 +204,12 @@ def test_dry_run_is_a_plan(command: str, dry_run: str, terminal: Terminal) -> No
     assert terminal.json(f"{command} {dry_run}") == terminal.json(f"{command} --plan")
 
 
-def test_dry_run_none_carries_the_change_out(terminal: Terminal) -> None:
-    assert "reservation night: 2 nodes" in terminal.ok(
+def test_dry_run_none_carries_the_change_out(own: Terminal) -> None:
+    assert "reservation night: 2 nodes" in own.ok(
         "reserve --dry-run=none --queue default --nodes node-2,node-3 --start +1h --duration 2h --name night "
         "-y"
     )
-    (made,) = terminal.json("get reservations")["reservations"]
-    terminal.ok("unreserve night")
+    (made,) = own.json("get reservations")["reservations"]
     assert (made["nodes"], made["end"] - made["start"]) == (["node-2", "node-3"], _TWO_HOURS)
 
 
