@@ -146,7 +146,9 @@ from ringwise.scheduler.core.drain_events import MaintenanceWindow, WindowGone, 
 _ROW = """
     Kind(
         MaintenanceWindow,
-        ApiResource("windows.example.com/v1", "MaintenanceWindow", "maintenancewindows", namespaced=False),
+        wellknown.ApiResource(
+            "windows.example.com/v1", "MaintenanceWindow", "maintenancewindows", namespaced=False
+        ),
         WindowSeen,
         WindowGone,
         lambda window: (window.name,),

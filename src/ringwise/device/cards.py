@@ -5,27 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ringwise import wellknown
 from ringwise.grammar import quoted
 from ringwise.records import dataclass
-from ringwise.wellknown import (
-    ACCELERATOR,
-    ACCELERATOR_TYPE,
-    BASE_DEVICE_INFOS,
-    CARD_TYPE,
-    CHIP_MEMORY_LABEL,
-    CHIP_NAME_LABEL,
-    CHIP_RESOURCE_PREFIX,
-    DRIVER_VERSION_LABEL,
-    INFERENCE_CARD_LABEL,
-    RACK_ANNOTATION,
-    RACK_LABEL,
-    SERVER_INDEX,
-    SERVER_LABEL,
-    SERVER_TYPE,
-    SERVER_TYPE_LABEL,
-    SUPERPOD_ANNOTATION,
-    SUPERPOD_LABEL,
-)
 
 ASCEND910 = "Ascend910"
 ASCEND910B = "Ascend910B"
@@ -153,7 +135,7 @@ def device_type(card: str) -> str:
 
 
 def resource_of(card: str) -> str:
-    return CHIP_RESOURCE_PREFIX + device_type(card)
+    return wellknown.CHIP_RESOURCE_PREFIX + device_type(card)
 
 
 def name_of(card: str, physical: int) -> str:
@@ -178,26 +160,26 @@ def node_labels(
     first = lead(chips)
     labels: dict[str, str] = {}
     if card in _ACCELERATORS:
-        labels[ACCELERATOR] = _ACCELERATORS[card]
+        labels[wellknown.ACCELERATOR] = _ACCELERATORS[card]
     if first.chip_name:
-        labels[CHIP_NAME_LABEL] = first.chip_name
+        labels[wellknown.CHIP_NAME_LABEL] = first.chip_name
     if driver_version:
-        labels[DRIVER_VERSION_LABEL] = driver_version
+        labels[wellknown.DRIVER_VERSION_LABEL] = driver_version
     if first.ai_cores:
         kind = "npu" if card == ASCEND910A5 else card
-        labels[SERVER_TYPE_LABEL] = f"{kind}-{first.ai_cores}"
+        labels[wellknown.SERVER_TYPE_LABEL] = f"{kind}-{first.ai_cores}"
     if device_type(card) in ("Ascend910", "npu") and first.memory >= 1024:
-        labels[CHIP_MEMORY_LABEL] = f"{first.memory // 1024}G"
+        labels[wellknown.CHIP_MEMORY_LABEL] = f"{first.memory // 1024}G"
     if chips and all(chip.product == DUO for chip in chips):
-        labels[INFERENCE_CARD_LABEL] = "card-300i-duo"
+        labels[wellknown.INFERENCE_CARD_LABEL] = "card-300i-duo"
     board = accelerator_type(card, chips)
     if board:
-        labels[ACCELERATOR_TYPE] = board
+        labels[wellknown.ACCELERATOR_TYPE] = board
     if card in (ASCEND910A3, ASCEND910A5) and first.superpod >= 0:
-        labels[SUPERPOD_LABEL] = str(first.superpod)
+        labels[wellknown.SUPERPOD_LABEL] = str(first.superpod)
         if card == ASCEND910A5 and first.superpod_type in (1, 2):
-            labels[RACK_LABEL] = str(first.rack)
-            labels[SERVER_LABEL] = str(first.server_index)
+            labels[wellknown.RACK_LABEL] = str(first.rack)
+            labels[wellknown.SERVER_LABEL] = str(first.server_index)
     # One value that is not a label's would make the API server refuse all others, too.
     return {
         key: value
@@ -257,14 +239,14 @@ def node_annotations(card: str, chips: Sequence[Chip], infos: str) -> dict[str, 
     """Annotations that the scheduler reads; `infos` is `baseDeviceInfos`."""
     first = lead(chips)
     annotations = {
-        BASE_DEVICE_INFOS: infos,
-        SUPERPOD_ANNOTATION: str(first.superpod),
-        SERVER_INDEX: str(first.server_index),
-        SERVER_TYPE: {ASCEND910A3: "A3", ASCEND910A5: "npu"}.get(card, ""),
+        wellknown.BASE_DEVICE_INFOS: infos,
+        wellknown.SUPERPOD_ANNOTATION: str(first.superpod),
+        wellknown.SERVER_INDEX: str(first.server_index),
+        wellknown.SERVER_TYPE: {ASCEND910A3: "A3", ASCEND910A5: "npu"}.get(card, ""),
     }
     if card == ASCEND910A5 and first.superpod_type in (1, 2):
-        annotations[RACK_ANNOTATION] = str(first.rack)
+        annotations[wellknown.RACK_ANNOTATION] = str(first.rack)
     standard = _CARD_TYPES.get(chips_per_standard_card(card, chips))
     if standard is not None:
-        annotations[CARD_TYPE] = standard
+        annotations[wellknown.CARD_TYPE] = standard
     return annotations

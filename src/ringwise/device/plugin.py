@@ -18,6 +18,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from ringwise import wellknown
 from ringwise.device.allocate_calls import AllocateCalls, CallMetrics
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
@@ -88,19 +89,6 @@ from ringwise.manifests.objects.isolations import isolated_chips
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.records import dataclass
-from ringwise.wellknown import (
-    DESCRIPTION_KEY,
-    DOUBTFUL_CHIPS_KEY,
-    FAULT_CONFIG_MAP,
-    ISOLATED_CHIPS_KEY,
-    KUBE_SYSTEM,
-    KUBELET_LISTING_KEY,
-    MANUALLY_SEPARATE_KEY,
-    MOUNTED_CHIPS_KEY,
-    MOUNTED_SHARES_KEY,
-    SWITCH_INFO_KEY,
-    UPGRADE_REASON_KEY,
-)
 
 _LOG = Logger()
 
@@ -250,7 +238,7 @@ class NodePlugin:
         self._maps: list[ObjectWatch[Any]] = [
             map_watch(client, self._clock, self.reporter.name, self._own_map),
             self._isolations,
-            map_watch(client, self._clock, FAULT_CONFIG_MAP, self._fault_configuration),
+            map_watch(client, self._clock, wellknown.FAULT_CONFIG_MAP, self._fault_configuration),
         ]
         #: Set when the faults of the chips were read once, as far as the driver tells them.
         self.looked = asyncio.Event()
@@ -563,20 +551,22 @@ class NodePlugin:
         first, tracker, allocator = lead(self.chips), self.monitor.tracker, self.allocator
         configuration = tracker.configuration
         rest = {
-            MANUALLY_SEPARATE_KEY: ",".join(sorted(tracker.manually_separated())),
-            UPGRADE_REASON_KEY: upgrade_fault_reason(tracker.escalations(), configuration.spelling),
-            DESCRIPTION_KEY: DESCRIPTION,
-            MOUNTED_CHIPS_KEY: chips_text(allocator.chips_of_pods()),
-            DOUBTFUL_CHIPS_KEY: chips_text(allocator.doubtful_chips()),
-            KUBELET_LISTING_KEY: listing_text(self._calls.listing),
-            ISOLATED_CHIPS_KEY: ",".join(sorted(self.monitor.isolated)),
+            wellknown.MANUALLY_SEPARATE_KEY: ",".join(sorted(tracker.manually_separated())),
+            wellknown.UPGRADE_REASON_KEY: upgrade_fault_reason(tracker.escalations(), configuration.spelling),
+            wellknown.DESCRIPTION_KEY: DESCRIPTION,
+            wellknown.MOUNTED_CHIPS_KEY: chips_text(allocator.chips_of_pods()),
+            wellknown.DOUBTFUL_CHIPS_KEY: chips_text(allocator.doubtful_chips()),
+            wellknown.KUBELET_LISTING_KEY: listing_text(self._calls.listing),
+            wellknown.ISOLATED_CHIPS_KEY: ",".join(sorted(self.monitor.isolated)),
         }
         if self.card == ASCEND910A3:
-            rest[SWITCH_INFO_KEY] = switch_info_cfg(self._looks.switch_faults, configuration.switch_levels, 0)
+            rest[wellknown.SWITCH_INFO_KEY] = switch_info_cfg(
+                self._looks.switch_faults, configuration.switch_levels, 0
+            )
         elif self.card == ASCEND910A5:
-            rest[SWITCH_INFO_KEY] = EMPTY_SWITCH_INFO
+            rest[wellknown.SWITCH_INFO_KEY] = EMPTY_SWITCH_INFO
         if (shares := allocator.shares_of_pods()) is not None:
-            rest[MOUNTED_SHARES_KEY] = shares_text(shares)
+            rest[wellknown.MOUNTED_SHARES_KEY] = shares_text(shares)
         with_rack = self.card == ASCEND910A5 and first.superpod_type in (1, 2)
         return Content(
             device_list(self.resource, self.reports, allocator.used()),
@@ -590,7 +580,7 @@ class NodePlugin:
     def _restore(self, stored: ConfigMapWire | None) -> None:
         """What the ConfigMap says from before the start."""
         # Also those of chips that the node does not have, or no longer has: the operator named them.
-        separated = names_in(stored, MANUALLY_SEPARATE_KEY)
+        separated = names_in(stored, wellknown.MANUALLY_SEPARATE_KEY)
         for chip, reasons in sorted(reasons_in(stored).items()):
             for reason in reasons:
                 # Without the chip's name in the list an operator has taken this level back.
@@ -600,7 +590,7 @@ class NodePlugin:
             self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)
         self._published = separated
         self.allocator.doubts.restore(doubtful_in(stored))
-        self._isolations.restore(self.settings.node, names_in(stored, ISOLATED_CHIPS_KEY))
+        self._isolations.restore(self.settings.node, names_in(stored, wellknown.ISOLATED_CHIPS_KEY))
         self._restored.set()
 
     def _own_map(self, stored: ConfigMapWire | None) -> None:
@@ -612,7 +602,7 @@ class NodePlugin:
             self._news.set()
             return
         self.reporter.saw(stored.metadata.resource_version or "")
-        seen = names_in(stored, MANUALLY_SEPARATE_KEY)
+        seen = names_in(stored, wellknown.MANUALLY_SEPARATE_KEY)
         now = self._clock.now() // 1_000_000
         for chip in sorted(seen - self._published):
             here = chip in self.names.values()
@@ -638,7 +628,7 @@ class NodePlugin:
 
     def _fault_configuration(self, stored: ConfigMapWire | None) -> None:
         data = stored.texts if stored is not None else {}
-        issues = Findings(f"ConfigMap {KUBE_SYSTEM}/{FAULT_CONFIG_MAP}")
+        issues = Findings(f"ConfigMap {wellknown.KUBE_SYSTEM}/{wellknown.FAULT_CONFIG_MAP}")
         self.monitor.configure(read_configuration(data, issues))
         for problem in issues.errors:
             _LOG.error("invalid fault configuration; the default is used for this part", why=str(problem))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ringwise import wellknown
 from ringwise.grammar import counted, quoted
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.records import dataclass
@@ -14,23 +15,6 @@ from ringwise.topology.board import Board
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import whole_number
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
-from ringwise.wellknown import (
-    ACCELERATOR,
-    ACCELERATOR_TYPE,
-    ASCEND910,
-    CHIP_MEMORY_LABEL,
-    CHIP_NAME_LABEL,
-    HOST_ARCH,
-    HOST_ARCH_ARM,
-    HOSTNAME,
-    NPU_CORE,
-    RACK_LABEL,
-    SERVER_TYPE_LABEL,
-    SOFT_SHARING_LABEL,
-    SUPERPOD_LABEL,
-    WORKER_NODE,
-    WORKER_SELECTOR,
-)
 
 _GIB = 1 << 30
 #: Of each chip of a node with dynamic vNPUs.
@@ -123,12 +107,12 @@ def make_mixed_fleet(
             first_superpod = made[-1].nodes[-1].superpod + 1
     if soft:
         whole = make_fleet(soft, "910b-x8", first=first, device_stride=stride or None)
-        labels = {SOFT_SHARING_LABEL: "true", CHIP_MEMORY_LABEL: "64G"}
-        made.append(_offering(whole, labels, ASCEND910, UNITS_OF_A_CHIP))
+        labels = {wellknown.SOFT_SHARING_LABEL: "true", wellknown.CHIP_MEMORY_LABEL: "64G"}
+        made.append(_offering(whole, labels, wellknown.ASCEND910, UNITS_OF_A_CHIP))
     if dynamic:
         whole = make_fleet(dynamic, "310p", chips=8, first=first + soft, device_stride=stride or None)
-        labels = {SERVER_TYPE_LABEL: "Ascend310P-8", CHIP_NAME_LABEL: "310P3"}
-        made.append(_offering(whole, labels, NPU_CORE, _CORES))
+        labels = {wellknown.SERVER_TYPE_LABEL: "Ascend310P-8", wellknown.CHIP_NAME_LABEL: "310P3"}
+        made.append(_offering(whole, labels, wellknown.NPU_CORE, _CORES))
     leaves = [leaf for one in made for leaf in _leaves(one.nodes, leaf_size)] if leaf_size else []
     topology = make_topology(_named(leaves), leaf_size, origin="lab") if leaf_size and leaves else None
     return GeneratedFleet(
@@ -180,14 +164,16 @@ def make_fleet(
         if value is not None and value < 1:
             raise ValueError(f"{name} must be 1 or more, got {value}")
     labels = {
-        ACCELERATOR: "huawei-npu" if resource.endswith("/npu") else f"huawei-{resource.rpartition('/')[2]}",
-        HOST_ARCH: HOST_ARCH_ARM,
-        WORKER_SELECTOR: WORKER_NODE,
+        wellknown.ACCELERATOR: "huawei-npu"
+        if resource.endswith("/npu")
+        else f"huawei-{resource.rpartition('/')[2]}",
+        wellknown.HOST_ARCH: wellknown.HOST_ARCH_ARM,
+        wellknown.WORKER_SELECTOR: wellknown.WORKER_NODE,
         **dict(profile.node_labels),
     }
     kind = next((text for text in profile.accelerator_types if text and "*" not in text), None)
     if kind is not None:
-        labels[ACCELERATOR_TYPE] = kind
+        labels[wellknown.ACCELERATOR_TYPE] = kind
     stride = count if device_stride is None else device_stride
     made = []
     reports = []
@@ -197,11 +183,11 @@ def make_fleet(
         superpod = None if superpod_size is None else first_superpod + position // superpod_size
         index = None if superpod_size is None else position % superpod_size
         rack = index // profile.rack_nodes if index is not None and profile.rack_nodes else None
-        own = {**labels, HOSTNAME: name}
+        own = {**labels, wellknown.HOSTNAME: name}
         if superpod is not None:
-            own[SUPERPOD_LABEL] = str(superpod)
+            own[wellknown.SUPERPOD_LABEL] = str(superpod)
         if rack is not None:
-            own[RACK_LABEL] = str(rack)
+            own[wellknown.RACK_LABEL] = str(rack)
         made.append(
             Node(
                 name=name,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from ringwise import wellknown
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.custom_resources import CustomResourceWire
@@ -89,46 +90,16 @@ from ringwise.state.volumes import (
 )
 from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
-from ringwise.wellknown import (
-    CLAIMS,
-    CLUSTER_REPORT_LABEL,
-    CONFIG_MAPS,
-    CONTROLLER_CONFIG_KEY,
-    CONTROLLER_CONFIG_MAP,
-    DAEMON_SETS,
-    DEPLOYMENT_API,
-    HYPER_NODES,
-    ISOLATIONS,
-    KUBE_SYSTEM,
-    KUBERNETES_JOB_API,
-    MINDX_DL,
-    MOVE_PLANS,
-    NODE_REPORT_LABEL,
-    NODE_RESERVATIONS,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    PRIORITY_API,
-    QUEUES,
-    SCHEDULER_NAMES,
-    STORAGE_API,
-    TOR_NODE_CONFIG_MAP,
-    USAGE_LIMITS,
-    VCJOBS,
-    VOLCANO_SYSTEM,
-    VOLUMES,
-    ApiResource,
-)
 
 
 def discovery_from_data(data: Mapping[str, str], issues: Findings) -> TopologyDiscovery:
     """`networkTopologyDiscovery` in the ConfigMap of the controller; if invalid none, with all errors."""
     from ringwise.manifests.settings.discovery import read_discovery
 
-    field = f"data.{CONTROLLER_CONFIG_KEY}"
+    field = f"data.{wellknown.CONTROLLER_CONFIG_KEY}"
     try:
-        if CONTROLLER_CONFIG_KEY in data:
-            return read_discovery(data[CONTROLLER_CONFIG_KEY], "")
+        if wellknown.CONTROLLER_CONFIG_KEY in data:
+            return read_discovery(data[wellknown.CONTROLLER_CONFIG_KEY], "")
         issues.add_error(field, "Required value")
     except DocumentError as error:
         for problem in error.errors:
@@ -177,7 +148,7 @@ class Kind(Generic[Value]):
     """One row."""
 
     value: type[Value]
-    resource: ApiResource
+    resource: wellknown.ApiResource
     #: The events of one that was added or changed, and of one that was deleted; None: the last one counts on.
     event_type: type[ev.Event]
     gone: type[ev.Event] | None
@@ -221,7 +192,7 @@ def _reader(
 
 
 def _check_new_pod(wire: PodWire, pod: Pod, issues: Findings) -> None:
-    if pod.scheduler in SCHEDULER_NAMES:
+    if pod.scheduler in wellknown.SCHEDULER_NAMES:
         check_new_pod(wire, issues)
 
 
@@ -230,7 +201,7 @@ def report_key(node: str, what: str, aggregated: bool = False) -> str:
     return f"{node}/{what}" + ("/aggregated" if aggregated else "")
 
 
-def _pod_owner(resource: ApiResource, title: str = "") -> Kind[PodOwner]:
+def _pod_owner(resource: wellknown.ApiResource, title: str = "") -> Kind[PodOwner]:
     """The PodGroups of its pods follow its annotations and replicas."""
     return Kind(
         PodOwner,
@@ -252,15 +223,15 @@ _DISCOVERED = (Watcher.SCHEDULER, Watcher.DISCOVERY)
 
 #: In the order in which they are watched, loaded and stored: what others need comes first.
 KINDS: tuple[Kind[Any], ...] = (
-    _pod_owner(ApiResource(DEPLOYMENT_API, "ReplicaSet", "replicasets")),
-    _pod_owner(ApiResource(DEPLOYMENT_API, "StatefulSet", "statefulsets")),
-    _pod_owner(DAEMON_SETS),
+    _pod_owner(wellknown.ApiResource(wellknown.DEPLOYMENT_API, "ReplicaSet", "replicasets")),
+    _pod_owner(wellknown.ApiResource(wellknown.DEPLOYMENT_API, "StatefulSet", "statefulsets")),
+    _pod_owner(wellknown.DAEMON_SETS),
     # Jobs of Kubernetes and vcjobs have the same plural.
-    _pod_owner(ApiResource(KUBERNETES_JOB_API, "Job", "jobs"), "kubernetes-jobs"),
-    _pod_owner(ApiResource("v1", "ReplicationController", "replicationcontrollers")),
+    _pod_owner(wellknown.ApiResource(wellknown.KUBERNETES_JOB_API, "Job", "jobs"), "kubernetes-jobs"),
+    _pod_owner(wellknown.ApiResource("v1", "ReplicationController", "replicationcontrollers")),
     Kind(
         Configuration,
-        CONFIG_MAPS,
+        wellknown.CONFIG_MAPS,
         ev.ConfigurationSeen,
         None,
         watched_by=(Watcher.SCHEDULER, Watcher.ADMISSION),
@@ -270,7 +241,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         Node,
-        NODES,
+        wellknown.NODES,
         ev.NodeSeen,
         ev.NodeGone,
         watched_by=_DISCOVERED,
@@ -278,20 +249,20 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         DeviceReport,
-        CONFIG_MAPS,
+        wellknown.CONFIG_MAPS,
         ev.ReportSeen,
         ev.ReportGone,
         lambda report: (report.node, report.aggregated),
         watches=(
-            Watch("node-reports", KUBE_SYSTEM, NODE_REPORT_LABEL),
-            Watch("node-health", MINDX_DL, NODE_REPORT_LABEL),
-            Watch("cluster-reports", MINDX_DL, CLUSTER_REPORT_LABEL, parts_move=True),
+            Watch("node-reports", wellknown.KUBE_SYSTEM, wellknown.NODE_REPORT_LABEL),
+            Watch("node-health", wellknown.MINDX_DL, wellknown.NODE_REPORT_LABEL),
+            Watch("cluster-reports", wellknown.MINDX_DL, wellknown.CLUSTER_REPORT_LABEL, parts_move=True),
         ),
         key=lambda report: report_key(report.node, report.resource, report.aggregated),
     ),
     Kind(
         NodeReport,
-        CONFIG_MAPS,
+        wellknown.CONFIG_MAPS,
         ev.NodeReportSeen,
         ev.NodeReportGone,
         lambda report: (report.node, report.source, report.aggregated),
@@ -301,19 +272,19 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         SwitchTopology,
-        CONFIG_MAPS,
+        wellknown.CONFIG_MAPS,
         ev.TopologySeen,
         ev.TopologySeen,
         lambda topology: (None,),
         lambda topology: (topology, topology.unusable),
         watched_by=(Watcher.SCHEDULER, Watcher.ADMISSION),
         read_data=topology_from_data,
-        watches=(Watch("topology", KUBE_SYSTEM, object=TOR_NODE_CONFIG_MAP),),
+        watches=(Watch("topology", wellknown.KUBE_SYSTEM, object=wellknown.TOR_NODE_CONFIG_MAP),),
         key=lambda topology: "leaf-switches",
     ),
     Kind(
         Isolation,
-        ISOLATIONS,
+        wellknown.ISOLATIONS,
         ev.IsolationSeen,
         ev.IsolationGone,
         reader=_reader(CustomResourceWire, isolation_from_wire),
@@ -321,7 +292,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         NodeReservation,
-        NODE_RESERVATIONS,
+        wellknown.NODE_RESERVATIONS,
         ev.NodeReservationSeen,
         ev.NodeReservationGone,
         reader=_reader(CustomResourceWire, node_reservation_from_wire),
@@ -329,7 +300,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         MovePlan,
-        MOVE_PLANS,
+        wellknown.MOVE_PLANS,
         ev.MovePlanSeen,
         ev.MovePlanGone,
         lambda plan: (plan.id,),
@@ -338,7 +309,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         UsageLimit,
-        USAGE_LIMITS,
+        wellknown.USAGE_LIMITS,
         ev.UsageLimitSeen,
         ev.UsageLimitGone,
         reader=_reader(CustomResourceWire, usage_limit_from_wire),
@@ -346,7 +317,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         TopologyDiscovery,
-        CONFIG_MAPS,
+        wellknown.CONFIG_MAPS,
         ev.TopologyDiscoverySeen,
         ev.TopologyDiscoverySeen,
         lambda discovery: (NO_DISCOVERY,),
@@ -354,12 +325,12 @@ KINDS: tuple[Kind[Any], ...] = (
         read_data=discovery_from_data,
         checks_data=True,
         # On a cluster its namespace and name are an option of the component.
-        watches=(Watch("discovery", VOLCANO_SYSTEM, object=CONTROLLER_CONFIG_MAP),),
-        key=lambda discovery: CONTROLLER_CONFIG_MAP,
+        watches=(Watch("discovery", wellknown.VOLCANO_SYSTEM, object=wellknown.CONTROLLER_CONFIG_MAP),),
+        key=lambda discovery: wellknown.CONTROLLER_CONFIG_MAP,
     ),
     Kind(
         Queue,
-        QUEUES,
+        wellknown.QUEUES,
         ev.QueueSeen,
         ev.QueueGone,
         watched_by=_ALL,
@@ -368,7 +339,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         Namespace,
-        ApiResource("v1", "Namespace", "namespaces", namespaced=False),
+        wellknown.ApiResource("v1", "Namespace", "namespaces", namespaced=False),
         ev.NamespaceSeen,
         ev.NamespaceGone,
         reader=_reader(NamespaceWire, namespace_from_wire),
@@ -376,7 +347,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         HyperNode,
-        HYPER_NODES,
+        wellknown.HYPER_NODES,
         ev.HyperNodeSeen,
         ev.HyperNodeGone,
         watched_by=_DISCOVERED,
@@ -385,7 +356,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         StorageClass,
-        ApiResource(STORAGE_API, "StorageClass", "storageclasses", namespaced=False),
+        wellknown.ApiResource(wellknown.STORAGE_API, "StorageClass", "storageclasses", namespaced=False),
         ev.StorageClassSeen,
         ev.StorageClassGone,
         reader=_reader(StorageClassWire, storage_class_from_wire),
@@ -393,7 +364,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         CsiNode,
-        ApiResource(STORAGE_API, "CSINode", "csinodes", namespaced=False),
+        wellknown.ApiResource(wellknown.STORAGE_API, "CSINode", "csinodes", namespaced=False),
         ev.CsiNodeSeen,
         ev.CsiNodeGone,
         reader=_reader(CsiNodeWire, csi_node_from_wire),
@@ -401,7 +372,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         CsiDriver,
-        ApiResource(STORAGE_API, "CSIDriver", "csidrivers", namespaced=False),
+        wellknown.ApiResource(wellknown.STORAGE_API, "CSIDriver", "csidrivers", namespaced=False),
         ev.CsiDriverSeen,
         ev.CsiDriverGone,
         reader=_reader(CsiDriverWire, csi_driver_from_wire),
@@ -409,7 +380,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         StorageCapacity,
-        ApiResource(STORAGE_API, "CSIStorageCapacity", "csistoragecapacities"),
+        wellknown.ApiResource(wellknown.STORAGE_API, "CSIStorageCapacity", "csistoragecapacities"),
         ev.StorageCapacitySeen,
         ev.StorageCapacityGone,
         lambda capacity: (capacity.namespace, capacity.name),
@@ -418,7 +389,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         PersistentVolume,
-        VOLUMES,
+        wellknown.VOLUMES,
         ev.VolumeSeen,
         ev.VolumeGone,
         reader=_reader(PersistentVolumeWire, volume_from_wire),
@@ -426,7 +397,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         PersistentVolumeClaim,
-        CLAIMS,
+        wellknown.CLAIMS,
         ev.ClaimSeen,
         ev.ClaimGone,
         lambda claim: (claim.key,),
@@ -435,7 +406,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         PriorityClass,
-        ApiResource(PRIORITY_API, "PriorityClass", "priorityclasses", namespaced=False),
+        wellknown.ApiResource(wellknown.PRIORITY_API, "PriorityClass", "priorityclasses", namespaced=False),
         ev.PriorityClassSeen,
         ev.PriorityClassGone,
         watched_by=_BOTH,
@@ -443,7 +414,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         ResourceQuota,
-        ApiResource("v1", "ResourceQuota", "resourcequotas"),
+        wellknown.ApiResource("v1", "ResourceQuota", "resourcequotas"),
         ev.QuotaSeen,
         ev.QuotaGone,
         lambda quota: (quota.namespace, quota.name),
@@ -453,7 +424,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         VcJob,
-        VCJOBS,
+        wellknown.VCJOBS,
         ev.VcJobSeen,
         ev.VcJobGone,
         lambda job: (job.key,),
@@ -463,7 +434,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         PodGroup,
-        POD_GROUPS,
+        wellknown.POD_GROUPS,
         ev.PodGroupSeen,
         ev.PodGroupGone,
         lambda group: (group.key,),
@@ -474,7 +445,7 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         Pod,
-        PODS,
+        wellknown.PODS,
         ev.PodSeen,
         ev.PodGone,
         lambda pod: (pod.uid,),

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ringwise import wellknown
 from ringwise.manifests.objects.chips import chip_of, chips_in
 from ringwise.manifests.objects.metadata import identity
 from ringwise.manifests.text.checking import decoded, keyed, read_entries
@@ -20,28 +21,6 @@ from ringwise.state.model import EMPTY_CHIPS, DeviceReport, MountedShare, Report
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_prefix, mask_of
 from ringwise.topology.numbers import INT32, whole_number
-from ringwise.wellknown import (
-    CHIP_RESOURCE_PREFIX,
-    CLUSTER_INFO_PREFIX,
-    CLUSTER_NODE_INFO,
-    CLUSTER_SWITCH_INFO_PREFIX,
-    DEVICE_INFO_KEY,
-    DEVICE_INFO_PREFIX,
-    DOUBTFUL_CHIPS_KEY,
-    FAULT_SUFFIX,
-    KUBE_SYSTEM,
-    KUBELET_LISTING_KEY,
-    MINDX_DL,
-    MOUNTED_CHIPS_KEY,
-    MOUNTED_SHARES_KEY,
-    NETWORK_UNHEALTHY_SUFFIX,
-    NODE_INFO_PREFIX,
-    RECOVERING_SUFFIX,
-    SCHEDULER_CONFIG_MAP,
-    SWITCH_INFO_PREFIX,
-    UNHEALTHY_SUFFIX,
-    UTILIZATION_KEY,
-)
 
 Entry = TypeVar("Entry")
 
@@ -56,9 +35,18 @@ WHOLE_CHIP = 100
 MAX_SHARE_MB = 999_999_999
 #: Resources of chips of one node: most have one.
 MAX_RESOURCES = 16
-_AGGREGATES = (CLUSTER_INFO_PREFIX, CLUSTER_NODE_INFO, CLUSTER_SWITCH_INFO_PREFIX)
-_NODE_PREFIXES = (DEVICE_INFO_PREFIX, NODE_INFO_PREFIX, SWITCH_INFO_PREFIX)
-_SUFFIXES = (UNHEALTHY_SUFFIX, NETWORK_UNHEALTHY_SUFFIX, RECOVERING_SUFFIX, FAULT_SUFFIX)
+_AGGREGATES = (
+    wellknown.CLUSTER_INFO_PREFIX,
+    wellknown.CLUSTER_NODE_INFO,
+    wellknown.CLUSTER_SWITCH_INFO_PREFIX,
+)
+_NODE_PREFIXES = (wellknown.DEVICE_INFO_PREFIX, wellknown.NODE_INFO_PREFIX, wellknown.SWITCH_INFO_PREFIX)
+_SUFFIXES = (
+    wellknown.UNHEALTHY_SUFFIX,
+    wellknown.NETWORK_UNHEALTHY_SUFFIX,
+    wellknown.RECOVERING_SUFFIX,
+    wellknown.FAULT_SUFFIX,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,38 +113,38 @@ def config_map_from_wire(
     namespace = wire.metadata.namespace
     who = identity(wire.metadata, "ConfigMap", issues)
     data = wire.texts
-    if who.name == SCHEDULER_CONFIG_MAP:
+    if who.name == wellknown.SCHEDULER_CONFIG_MAP:
         return [], RawConfigMap(who.namespace, who.name, data, issues.origin)
-    if who.name.startswith(DEVICE_INFO_PREFIX) and namespace in (None, "", KUBE_SYSTEM):
+    if who.name.startswith(wellknown.DEVICE_INFO_PREFIX) and namespace in (None, "", wellknown.KUBE_SYSTEM):
         return _of_node(who.name, data, issues), None
-    if who.name.startswith(CLUSTER_INFO_PREFIX) and namespace in (None, "", MINDX_DL):
+    if who.name.startswith(wellknown.CLUSTER_INFO_PREFIX) and namespace in (None, "", wellknown.MINDX_DL):
         return _of_cluster(who.name, data, issues, {} if cache is None else cache), None
     return None
 
 
 def _of_node(name: str, data: dict[str, str], issues: Findings) -> list[DeviceReport]:
-    path = keyed("data", DEVICE_INFO_KEY)
-    if DEVICE_INFO_KEY not in data:
+    path = keyed("data", wellknown.DEVICE_INFO_KEY)
+    if wellknown.DEVICE_INFO_KEY not in data:
         issues.add_error(path, "Required value")
         return []
-    info = decoded(data[DEVICE_INFO_KEY], _Info, path, issues)
+    info = decoded(data[wellknown.DEVICE_INFO_KEY], _Info, path, issues)
     if info is None:
         return []
-    mounted = _of_pods(data, MOUNTED_CHIPS_KEY, dict[str, str], issues)
-    doubtful = _of_pods(data, DOUBTFUL_CHIPS_KEY, dict[str, str], issues)
-    shares = _of_pods(data, MOUNTED_SHARES_KEY, dict[str, _ShareEntry], issues)
-    listing = data.get(KUBELET_LISTING_KEY)
+    mounted = _of_pods(data, wellknown.MOUNTED_CHIPS_KEY, dict[str, str], issues)
+    doubtful = _of_pods(data, wellknown.DOUBTFUL_CHIPS_KEY, dict[str, str], issues)
+    shares = _of_pods(data, wellknown.MOUNTED_SHARES_KEY, dict[str, _ShareEntry], issues)
+    listing = data.get(wellknown.KUBELET_LISTING_KEY)
     return [
         replace(
             report,
-            mounted=_of_resource(mounted, report.resource, MOUNTED_CHIPS_KEY, issues),
+            mounted=_of_resource(mounted, report.resource, wellknown.MOUNTED_CHIPS_KEY, issues),
             mounted_shares=_shares_of_resource(shares, report.resource, issues),
-            doubtful=_of_resource(doubtful, report.resource, DOUBTFUL_CHIPS_KEY, issues),
+            doubtful=_of_resource(doubtful, report.resource, wellknown.DOUBTFUL_CHIPS_KEY, issues),
             kubelet_ids=_kubelet_ids(listing, report.resource) if listing else None,
             kubelet_silent=listing == "",
-            utilization=_utilization(data.get(UTILIZATION_KEY, ""), report.resource),
+            utilization=_utilization(data.get(wellknown.UTILIZATION_KEY, ""), report.resource),
         )
-        for report in _reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, issues)
+        for report in _reports(name.removeprefix(wellknown.DEVICE_INFO_PREFIX), info, False, path, issues)
     ]
 
 
@@ -200,7 +188,7 @@ def _shares_of_resource(
     for uid, entry in entries.items():
         if not entry.chip.startswith(prefix):
             continue
-        path = keyed(keyed("data", MOUNTED_SHARES_KEY), uid)
+        path = keyed(keyed("data", wellknown.MOUNTED_SHARES_KEY), uid)
         chips = chips_in(entry.chip, resource, f"{path}.chip", issues)
         percent = issues.count(f"{path}.percent", entry.percent, 0, 1, WHOLE_CHIP)
         mb = issues.count(f"{path}.mb", entry.mb, 0, 1, MAX_SHARE_MB)
@@ -237,11 +225,13 @@ def _of_cluster(name: str, data: dict[str, str], issues: Findings, cache: EntryC
         else:
             changed[key] = raws[key]
     for key, info in read_entries(changed, _Info, path, issues).items():
-        if not key.startswith(DEVICE_INFO_PREFIX) or key == DEVICE_INFO_PREFIX:
-            issues.add_error(keyed(path, key), f"must be {DEVICE_INFO_PREFIX}<node>")
+        if not key.startswith(wellknown.DEVICE_INFO_PREFIX) or key == wellknown.DEVICE_INFO_PREFIX:
+            issues.add_error(keyed(path, key), f"must be {wellknown.DEVICE_INFO_PREFIX}<node>")
             continue
         wrong = len(issues.errors)
-        read = list(_reports(key.removeprefix(DEVICE_INFO_PREFIX), info, True, keyed(path, key), issues))
+        read = list(
+            _reports(key.removeprefix(wellknown.DEVICE_INFO_PREFIX), info, True, keyed(path, key), issues)
+        )
         if len(issues.errors) == wrong:
             reports += read
             entries[key] = texts[key], read
@@ -273,7 +263,9 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, issues: Findin
     if devices is None:
         issues.add_error(f"{path}.DeviceList", "Required value")
         return
-    lists = {key: value or "" for key, value in devices.items() if key.startswith(CHIP_RESOURCE_PREFIX)}
+    lists = {
+        key: value or "" for key, value in devices.items() if key.startswith(wellknown.CHIP_RESOURCE_PREFIX)
+    }
     server_index = info.ServerIndex
     if isinstance(server_index, str):
         server_index = whole_number(server_index, -INT32, INT32)
@@ -290,21 +282,21 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, issues: Findin
         return mask_of(chips_in(lists.get(key, ""), resource, keyed(f"{path}.DeviceList", key), issues))
 
     for resource in resources:
-        network = f"{resource}{NETWORK_UNHEALTHY_SUFFIX}"
+        network = f"{resource}{wellknown.NETWORK_UNHEALTHY_SUFFIX}"
         yield DeviceReport(
             node=node,
             resource=resource,
             free=chips(resource, resource),
-            unhealthy=chips(f"{resource}{UNHEALTHY_SUFFIX}", resource),
+            unhealthy=chips(f"{resource}{wellknown.UNHEALTHY_SUFFIX}", resource),
             network_unhealthy=chips(network, resource) if network in lists else None,
-            recovering=chips(f"{resource}{RECOVERING_SUFFIX}", resource),
+            recovering=chips(f"{resource}{wellknown.RECOVERING_SUFFIX}", resource),
             superpod=superpod,
             server_index=server_index,
             update_time=issues.count(f"{path}.UpdateTime", updated, 0, most=2**53) * NANOSECONDS,
             aggregated=aggregated,
             origin=issues.origin,
             rack=rack,
-            faults=_chip_faults(lists.get(f"{resource}{FAULT_SUFFIX}", ""), resource),
+            faults=_chip_faults(lists.get(f"{resource}{wellknown.FAULT_SUFFIX}", ""), resource),
         )
 
 
@@ -340,6 +332,6 @@ def _resources(lists: dict[str, str]) -> list[str]:
     for key in lists:
         suffix = next((one for one in _SUFFIXES if key.endswith(one)), "")
         resource = key.removesuffix(suffix)
-        if suffix != FAULT_SUFFIX and "-" not in resource:
+        if suffix != wellknown.FAULT_SUFFIX and "-" not in resource:
             resources[resource] = None
     return sorted(resources)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 
+from ringwise import wellknown
 from ringwise.manifests.text.checking import keyed
 from ringwise.manifests.text.errors import Findings, invalid
 from ringwise.manifests.text.limits import LABELS, NAME, check
@@ -13,79 +14,45 @@ from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import MetaWire, OwnerReferenceWire, Texts
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, Owner
-from ringwise.wellknown import (
-    BACKUP_NEW_POD,
-    BACKUP_SOURCE_POD,
-    CHIP_RESOURCE_PREFIX,
-    DISTRIBUTED_JOB,
-    HCCL_PREFIX,
-    IN_HOT_SWITCH,
-    IS_HEALTHY,
-    IS_SHARED_TOR,
-    KUBERNETES_SCHEDULING_PREFIX,
-    NEED_VOLCANO_OPERATION,
-    NODE_HEALTHY_STATUS,
-    POD_TYPE,
-    PREDICATE_TIME,
-    PROCESS_RECOVER_STRATEGY,
-    RACK_ANNOTATION,
-    RACK_REQUEST_PREFIX,
-    RANK_TABLE_PREFIX,
-    RECOVER_STRATEGY,
-    RESCHEDULE_IN_PLACE,
-    RESET_INFO,
-    RINGWISE_PREFIX,
-    SERVER_INDEX,
-    SERVER_TYPE,
-    SHARED_TOR_IP,
-    SLA_WAITING_TIME_OLD,
-    SUPER_POD_PREFIX,
-    SUPERPOD_ANNOTATION,
-    SUPERPOD_REQUEST_PREFIX,
-    TOR_AFFINITY,
-    VOLCANO_PREFIX,
-    VOLCANO_SCHEDULING_PREFIX,
-    WAIT_RESCHEDULE_TIMEOUT,
-)
 
 #: Annotations that are kept: those that Ringwise reads or writes. All others are dropped to save memory; a
 #: dump contains the last applied manifest of every pod.
 _READ_PREFIXES = (
-    CHIP_RESOURCE_PREFIX,
-    VOLCANO_PREFIX,
-    VOLCANO_SCHEDULING_PREFIX,
-    KUBERNETES_SCHEDULING_PREFIX,
-    RINGWISE_PREFIX,
-    RANK_TABLE_PREFIX,
-    HCCL_PREFIX,
-    SUPERPOD_REQUEST_PREFIX,
-    RACK_REQUEST_PREFIX,
-    SUPER_POD_PREFIX,
-    TOR_AFFINITY,
+    wellknown.CHIP_RESOURCE_PREFIX,
+    wellknown.VOLCANO_PREFIX,
+    wellknown.VOLCANO_SCHEDULING_PREFIX,
+    wellknown.KUBERNETES_SCHEDULING_PREFIX,
+    wellknown.RINGWISE_PREFIX,
+    wellknown.RANK_TABLE_PREFIX,
+    wellknown.HCCL_PREFIX,
+    wellknown.SUPERPOD_REQUEST_PREFIX,
+    wellknown.RACK_REQUEST_PREFIX,
+    wellknown.SUPER_POD_PREFIX,
+    wellknown.TOR_AFFINITY,
 )
 _READ_KEYS = frozenset(
     {
-        PREDICATE_TIME,
-        SUPERPOD_ANNOTATION,
-        SERVER_INDEX,
-        SERVER_TYPE,
-        RACK_ANNOTATION,
-        IS_SHARED_TOR,
-        IS_HEALTHY,
-        SHARED_TOR_IP,
-        DISTRIBUTED_JOB,
-        RESCHEDULE_IN_PLACE,
-        RECOVER_STRATEGY,
-        WAIT_RESCHEDULE_TIMEOUT,
-        PROCESS_RECOVER_STRATEGY,
-        NEED_VOLCANO_OPERATION,
-        BACKUP_NEW_POD,
-        BACKUP_SOURCE_POD,
-        IN_HOT_SWITCH,
-        POD_TYPE,
-        RESET_INFO,
-        NODE_HEALTHY_STATUS,
-        SLA_WAITING_TIME_OLD,
+        wellknown.PREDICATE_TIME,
+        wellknown.SUPERPOD_ANNOTATION,
+        wellknown.SERVER_INDEX,
+        wellknown.SERVER_TYPE,
+        wellknown.RACK_ANNOTATION,
+        wellknown.IS_SHARED_TOR,
+        wellknown.IS_HEALTHY,
+        wellknown.SHARED_TOR_IP,
+        wellknown.DISTRIBUTED_JOB,
+        wellknown.RESCHEDULE_IN_PLACE,
+        wellknown.RECOVER_STRATEGY,
+        wellknown.WAIT_RESCHEDULE_TIMEOUT,
+        wellknown.PROCESS_RECOVER_STRATEGY,
+        wellknown.NEED_VOLCANO_OPERATION,
+        wellknown.BACKUP_NEW_POD,
+        wellknown.BACKUP_SOURCE_POD,
+        wellknown.IN_HOT_SWITCH,
+        wellknown.POD_TYPE,
+        wellknown.RESET_INFO,
+        wellknown.NODE_HEALTHY_STATUS,
+        wellknown.SLA_WAITING_TIME_OLD,
     }
 )
 #: Limit of the API server for all annotations of one object.

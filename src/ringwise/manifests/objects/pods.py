@@ -7,6 +7,7 @@ from weakref import ReferenceType, WeakValueDictionary
 
 import msgspec
 
+from ringwise import wellknown
 from ringwise.manifests.objects.affinity import label_keys, node_rules, pod_rules, spread_rules, tolerations
 from ringwise.manifests.objects.chips import chips_in
 from ringwise.manifests.objects.metadata import (
@@ -35,20 +36,8 @@ from ringwise.manifests.text.limits import (
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
 from ringwise.state.model import ENDED, NodeTerm, Pod, PodClass, PodTerm
-from ringwise.wellknown import (
-    ASCEND_REAL,
-    DEFAULT_SCHEDULER,
-    GROUP_NAME,
-    JOB_COMPLETION_INDEX,
-    PREEMPTABLE,
-    QUEUE_GATE,
-    RANK_INDEX,
-    TASK_INDEX_VARIABLE,
-    TASK_SPEC,
-    VOLCANO_GROUP_NAME,
-)
 
-GROUP_ANNOTATIONS = (GROUP_NAME, VOLCANO_GROUP_NAME)
+GROUP_ANNOTATIONS = (wellknown.GROUP_NAME, wellknown.VOLCANO_GROUP_NAME)
 
 _NO_LABELS: Mapping[str, str] = {}
 _ENCODER = msgspec.msgpack.Encoder()
@@ -240,17 +229,17 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, issues: Findings) -> Po
         labels=who.labels,
         annotations=annotations,
         group=group_of(annotations),
-        task=annotations.get(TASK_SPEC) or who.labels.get(TASK_SPEC, ""),
+        task=annotations.get(wellknown.TASK_SPEC) or who.labels.get(wellknown.TASK_SPEC, ""),
         rank=_rank(who, spec, phase, issues),
         owner=who.owner,
-        scheduler=shared(spec.scheduler_name or DEFAULT_SCHEDULER),
+        scheduler=shared(spec.scheduler_name or wellknown.DEFAULT_SCHEDULER),
         priority=priority_of(spec, "spec.priority", issues),
         priority_class=shared(spec.priority_class_name or ""),
         preemptable=preemptable(annotations, who.labels, "metadata", issues),
         gated=bool(spec.scheduling_gates),
         chip_containers=chip_containers,
         holds=_named(cls, annotations, cls.resource, phase, issues) if node else (),
-        mounted=_named(cls, annotations, ASCEND_REAL, phase, issues) if node else (),
+        mounted=_named(cls, annotations, wellknown.ASCEND_REAL, phase, issues) if node else (),
         origin=issues.origin,
         never_preempts=never_preempts(spec.preemption_policy, "spec.preemptionPolicy", issues),
         nominated=name_of(nominated, "status.nominatedNodeName", issues) if nominated and not node else "",
@@ -280,7 +269,7 @@ def _bound(status: PodStatusWire) -> int:
 def _is_queue_gated(spec: PodSpecWire, annotations: Mapping[str, str]) -> bool:
     """Without the annotation somebody else added the gate, and removes it."""
     gates = [gate.name for gate in spec.scheduling_gates or ()]
-    return gates == [QUEUE_GATE] and annotations.get(QUEUE_GATE) == "true"
+    return gates == [wellknown.QUEUE_GATE] and annotations.get(wellknown.QUEUE_GATE) == "true"
 
 
 def group_of(annotations: Mapping[str, str]) -> str | None:
@@ -305,10 +294,14 @@ def never_preempts(policy: str | None, path: str, issues: Findings) -> bool | No
 def preemptable(
     annotations: Mapping[str, str], labels: Mapping[str, str], path: str, issues: Findings
 ) -> bool:
-    if PREEMPTABLE in annotations:
-        return boolean_in(annotations[PREEMPTABLE], keyed(f"{path}.annotations", PREEMPTABLE), issues)
-    if PREEMPTABLE in labels:
-        return boolean_in(labels[PREEMPTABLE], keyed(f"{path}.labels", PREEMPTABLE), issues)
+    if wellknown.PREEMPTABLE in annotations:
+        return boolean_in(
+            annotations[wellknown.PREEMPTABLE], keyed(f"{path}.annotations", wellknown.PREEMPTABLE), issues
+        )
+    if wellknown.PREEMPTABLE in labels:
+        return boolean_in(
+            labels[wellknown.PREEMPTABLE], keyed(f"{path}.labels", wellknown.PREEMPTABLE), issues
+        )
     return False
 
 
@@ -317,10 +310,10 @@ def _rank(who: Identity, spec: PodSpecWire, phase: str, issues: Findings) -> int
 
     StatefulSets number by name, Indexed Jobs of Kubernetes by label.
     """
-    written = who.annotations.get(RANK_INDEX)
+    written = who.annotations.get(wellknown.RANK_INDEX)
     if written and phase != "Failed":
-        return number_in(written, keyed("metadata.annotations", RANK_INDEX), issues, least=0)
-    ordinal = who.labels.get(JOB_COMPLETION_INDEX)
+        return number_in(written, keyed("metadata.annotations", wellknown.RANK_INDEX), issues, least=0)
+    ordinal = who.labels.get(wellknown.JOB_COMPLETION_INDEX)
     if ordinal is None and who.owner is not None and who.owner.kind == "StatefulSet":
         ordinal = who.name.rpartition("-")[2]
     if ordinal is not None and ordinal.isascii() and ordinal.isdigit() and len(ordinal) <= 9:
@@ -338,7 +331,7 @@ def rank_variable(spec: PodSpecWire, path: str, issues: Findings) -> int | None:
 
 def _variable(container: ContainerWire) -> tuple[str, int]:
     for index, variable in enumerate(container.env or ()):
-        if variable.name == TASK_INDEX_VARIABLE:
+        if variable.name == wellknown.TASK_INDEX_VARIABLE:
             return variable.value or "", index
     return "", 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from ringwise import wellknown
 from ringwise.grammar import counted
 from ringwise.manifests.objects.jobs import template_from_wire
 from ringwise.manifests.objects.metadata import Identity, identity, name_of
@@ -44,50 +45,26 @@ from ringwise.state.volumes import ClaimTemplates
 from ringwise.state.workload import PodOwner, Role, Workload
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import INT32, whole_number
-from ringwise.wellknown import (
-    ASCEND_JOB_GROUP,
-    ASCEND_OPERATOR,
-    DEFAULT_SCHEDULER,
-    DEPLOYMENT_API,
-    FAULT_RETRY_TIMES,
-    FAULT_SCHEDULING,
-    FRAMEWORK,
-    GROUP_MIN_MEMBER,
-    JOB_COMPLETION_INDEX,
-    KUBEFLOW_GROUP,
-    KUBERNETES_JOB_API,
-    KUBERNETES_JOB_NAME,
-    NPU_310_STRATEGY,
-    OPERATOR_JOB_NAME,
-    OPERATOR_NAME,
-    POD_RESCHEDULING,
-    RA_BLOCK,
-    REPLICA_INDEX,
-    REPLICA_TYPE,
-    SCHEDULE_MIN_AVAILABLE,
-    SCHEDULE_POLICY,
-    SCHEDULER_NAMES,
-    SCHEDULING_QUEUE_NAME,
-    SHORT_JOB_NAME,
-    SHORT_REPLICA_INDEX,
-    SHORT_REPLICA_TYPE,
-    SP_BLOCK,
-    SUB_HEALTHY_STRATEGY,
-    SUPER_POD_AFFINITY,
-    TOR_AFFINITY,
-    USER,
-    VOLCANO_PREFIX,
-    VOLCANO_SCHEDULER,
-)
 
 #: API groups of Deployments and the like, and of Kubernetes' Jobs.
-APPS_GROUP = DEPLOYMENT_API.partition("/")[0]
-KUBERNETES_BATCH_GROUP = KUBERNETES_JOB_API.partition("/")[0]
+APPS_GROUP = wellknown.DEPLOYMENT_API.partition("/")[0]
+KUBERNETES_BATCH_GROUP = wellknown.KUBERNETES_JOB_API.partition("/")[0]
 #: Keys that belong to the pod template; on an owner they mean nothing unless its PodGroup inherits them.
-_TEMPLATE_ANNOTATIONS = (SCHEDULE_POLICY, SCHEDULE_MIN_AVAILABLE, SP_BLOCK, RA_BLOCK)
+_TEMPLATE_ANNOTATIONS = (
+    wellknown.SCHEDULE_POLICY,
+    wellknown.SCHEDULE_MIN_AVAILABLE,
+    wellknown.SP_BLOCK,
+    wellknown.RA_BLOCK,
+)
 _TEMPLATE_LABELS = (
-    *(TOR_AFFINITY, SUPER_POD_AFFINITY, FAULT_SCHEDULING, FAULT_RETRY_TIMES, POD_RESCHEDULING),
-    *(SUB_HEALTHY_STRATEGY, NPU_310_STRATEGY),
+    *(
+        wellknown.TOR_AFFINITY,
+        wellknown.SUPER_POD_AFFINITY,
+        wellknown.FAULT_SCHEDULING,
+        wellknown.FAULT_RETRY_TIMES,
+        wellknown.POD_RESCHEDULING,
+    ),
+    *(wellknown.SUB_HEALTHY_STRATEGY, wellknown.NPU_310_STRATEGY),
 )
 #: Conditions of a job that has ended.
 _ENDED = frozenset({"Complete", "Succeeded", "Failed", "FailureTarget", "SuccessCriteriaMet"})
@@ -131,34 +108,36 @@ REPLICATED_KINDS: frozenset[tuple[str, str]] = frozenset(
     }
 )
 OPERATOR_KINDS: Mapping[tuple[str, str], OperatorKind] = {
-    (ASCEND_JOB_GROUP, "AscendJob"): OperatorKind(
+    (wellknown.ASCEND_JOB_GROUP, "AscendJob"): OperatorKind(
         "replica_specs",
         ("Master", "Scheduler", "Chief", "Worker"),
         {"pytorch": "Master", "mindspore": "Scheduler", "tensorflow": "Chief"},
         "ascend",
-        ASCEND_OPERATOR,
+        wellknown.ASCEND_OPERATOR,
     ),
-    (KUBEFLOW_GROUP, "PyTorchJob"): OperatorKind(
+    (wellknown.KUBEFLOW_GROUP, "PyTorchJob"): OperatorKind(
         "pytorch_replica_specs", ("Master", "Worker"), operator="pytorchjob-controller"
     ),
-    (KUBEFLOW_GROUP, "TFJob"): OperatorKind(
+    (wellknown.KUBEFLOW_GROUP, "TFJob"): OperatorKind(
         "tf_replica_specs",
         ("Chief", "Master", "PS", "Worker", "Evaluator"),
         operator="tfjob-controller",
     ),
-    (KUBEFLOW_GROUP, "MPIJob"): OperatorKind(
+    (wellknown.KUBEFLOW_GROUP, "MPIJob"): OperatorKind(
         "mpi_replica_specs",
         ("Launcher", "Worker"),
         operator="mpijob-controller",
         unnumbered="Launcher",
     ),
-    (KUBEFLOW_GROUP, "PaddleJob"): OperatorKind(
+    (wellknown.KUBEFLOW_GROUP, "PaddleJob"): OperatorKind(
         "paddle_replica_specs", ("Master", "Worker"), operator="paddlejob-controller"
     ),
-    (KUBEFLOW_GROUP, "XGBoostJob"): OperatorKind(
+    (wellknown.KUBEFLOW_GROUP, "XGBoostJob"): OperatorKind(
         "xgb_replica_specs", ("Master", "Worker"), operator="xgboostjob-controller"
     ),
-    (KUBEFLOW_GROUP, "JAXJob"): OperatorKind("jax_replica_specs", ("Worker",), operator="jaxjob-controller"),
+    (wellknown.KUBEFLOW_GROUP, "JAXJob"): OperatorKind(
+        "jax_replica_specs", ("Worker",), operator="jaxjob-controller"
+    ),
 }
 
 
@@ -173,11 +152,11 @@ def replicated_from_wire(
     who = identity(wire.metadata, f"{KUBERNETES_BATCH_GROUP}/{kind}" if kind == "Job" else kind, issues)
     spec = wire.spec or ReplicatedSpecWire()
     template = template_from_wire(spec.template or TemplateWire(), "spec.template", classes, issues)
-    template = replace(template, scheduler=template.scheduler or DEFAULT_SCHEDULER)
+    template = replace(template, scheduler=template.scheduler or wellknown.DEFAULT_SCHEDULER)
     replicas = 0 if _has_ended(wire.status) else _replicas(kind, spec, issues)
     labels: dict[str, str] = {}
     if kind == "Job":
-        labels = {SHORT_JOB_NAME: who.name, KUBERNETES_JOB_NAME: who.name}
+        labels = {wellknown.SHORT_JOB_NAME: who.name, wellknown.KUBERNETES_JOB_NAME: who.name}
     first = 0
     if kind == "StatefulSet":
         first = issues.count("spec.ordinals.start", (spec.ordinals or OrdinalsWire()).start, 0)
@@ -189,13 +168,13 @@ def replicated_from_wire(
         first,
         first if indexed or (kind == "StatefulSet" and template.rank is None) else None,
         labels=labels,
-        index_labels=(JOB_COMPLETION_INDEX,) if indexed else (),
+        index_labels=(wellknown.JOB_COMPLETION_INDEX,) if indexed else (),
         claim_templates=_claim_templates(spec, issues),
     )
     workload = _workload(kind, who, (role,), issues)
     workload.random_names = kind != "StatefulSet"
     own = group_of(template.annotations)
-    ours = template.scheduler in SCHEDULER_NAMES
+    ours = template.scheduler in wellknown.SCHEDULER_NAMES
     workload.group = own or (who.name if ours else None)
     workload.creates_group = own is None and ours
     gang = _min_member(who, issues) if kind != _CONTROLLER else 1
@@ -223,8 +202,8 @@ def _pod_owner(kind: str, who: Identity, replicas: int) -> PodOwner:
         {
             key: value
             for key, value in who.annotations.items()
-            if key in (GROUP_MIN_MEMBER, USER)
-            or key.startswith(VOLCANO_PREFIX)
+            if key in (wellknown.GROUP_MIN_MEMBER, wellknown.USER)
+            or key.startswith(wellknown.VOLCANO_PREFIX)
             or (kind == _REPLICA_SET and key in REPLICA_SET_ANNOTATIONS)
         },
     )
@@ -253,13 +232,15 @@ def _claim_templates(spec: ReplicatedSpecWire, issues: Findings) -> ClaimTemplat
 
 
 def _min_member(who: Identity, issues: Findings) -> int:
-    text = who.annotations.get(GROUP_MIN_MEMBER)
+    text = who.annotations.get(wellknown.GROUP_MIN_MEMBER)
     if text is None:
         return 1
     number = whole_number(text, 0, INT32)
     if number is None:
         issues.invalid(
-            keyed("metadata.annotations", GROUP_MIN_MEMBER), text, f"must be a whole number from 0 to {INT32}"
+            keyed("metadata.annotations", wellknown.GROUP_MIN_MEMBER),
+            text,
+            f"must be a whole number from 0 to {INT32}",
         )
     return 1 if number is None else number
 
@@ -272,7 +253,7 @@ def _replicated_notes(
     inherited = owner.annotations if owner is not None and workload.creates_group else EMPTY
     for part, keys, there, inside in (
         ("annotations", _TEMPLATE_ANNOTATIONS, who.annotations, {**inherited, **template.annotations}),
-        ("annotations", (SCHEDULING_QUEUE_NAME,), who.annotations, template.annotations),
+        ("annotations", (wellknown.SCHEDULING_QUEUE_NAME,), who.annotations, template.annotations),
         ("labels", _TEMPLATE_LABELS, who.labels, template.labels),
     ):
         for key in keys:
@@ -281,12 +262,14 @@ def _replicated_notes(
                     f"{keyed(f'{where}.{part}', key)}: has no effect on a {kind}; "
                     f"write it in spec.template.metadata.{part}"
                 )
-    if kind == _CONTROLLER and GROUP_MIN_MEMBER in who.annotations:
+    if kind == _CONTROLLER and wellknown.GROUP_MIN_MEMBER in who.annotations:
         yield (
-            f"{keyed(f'{where}.annotations', GROUP_MIN_MEMBER)}: has no effect on a {kind}; "
-            f"write {SCHEDULE_MIN_AVAILABLE} in spec.template.metadata.annotations"
+            f"{keyed(f'{where}.annotations', wellknown.GROUP_MIN_MEMBER)}: has no effect on a {kind}; "
+            f"write {wellknown.SCHEDULE_MIN_AVAILABLE} in spec.template.metadata.annotations"
         )
-    gang = max(gang, whole_number(template.annotations.get(SCHEDULE_MIN_AVAILABLE, ""), 0, INT32) or 0)
+    gang = max(
+        gang, whole_number(template.annotations.get(wellknown.SCHEDULE_MIN_AVAILABLE, ""), 0, INT32) or 0
+    )
     if (
         kind == "StatefulSet"
         and (spec.pod_management_policy or _ORDERED_READY) == _ORDERED_READY
@@ -319,7 +302,7 @@ def operator_job_from_wire(
     path = f"spec.{form.field}"
     sections = _roles(getattr(spec, form.attribute), form, path, issues)
     over = bool(run.suspend) or _has_ended(wire.status)
-    scheduler = shared(spec.scheduler_name or VOLCANO_SCHEDULER)
+    scheduler = shared(spec.scheduler_name or wellknown.VOLCANO_SCHEDULER)
     roles: list[Role] = []
     for name in form.roles:
         if name in sections:
@@ -398,13 +381,13 @@ def _role(
         replace(template, scheduler=template.scheduler or scheduler),
         unnumbered=name == form.unnumbered,
         labels={
-            OPERATOR_NAME: form.operator,
-            OPERATOR_JOB_NAME: who.name,
-            SHORT_JOB_NAME: who.name,
-            REPLICA_TYPE: word,
-            SHORT_REPLICA_TYPE: word,
+            wellknown.OPERATOR_NAME: form.operator,
+            wellknown.OPERATOR_JOB_NAME: who.name,
+            wellknown.SHORT_JOB_NAME: who.name,
+            wellknown.REPLICA_TYPE: word,
+            wellknown.SHORT_REPLICA_TYPE: word,
         },
-        index_labels=(REPLICA_INDEX, SHORT_REPLICA_INDEX),
+        index_labels=(wellknown.REPLICA_INDEX, wellknown.SHORT_REPLICA_INDEX),
     )
 
 
@@ -433,8 +416,8 @@ def _check_leader(
     for role in leaders:
         if role.replicas != 1:
             issues.invalid(f"{sections[role.name][0]}.replicas", role.replicas, "must be 1")
-    framework = who.labels.get(FRAMEWORK, "")
-    where = f"{issues.origin}: {keyed('metadata.labels', FRAMEWORK)}"
+    framework = who.labels.get(wellknown.FRAMEWORK, "")
+    where = f"{issues.origin}: {keyed('metadata.labels', wellknown.FRAMEWORK)}"
     if framework not in form.leaders:
         allowed = must_be_one_of(framework, form.leaders)
         message = invalid(framework, allowed) if framework else f"Required value: {allowed}"
