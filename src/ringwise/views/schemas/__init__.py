@@ -119,7 +119,15 @@ _DOCUMENTS = (
         "ringwise why",
         requests=("GET /api/v1/jobs/{namespace}/{name}/why",),
     ),
-    *(DocumentKind(kind.list_type, f"ringwise get {kind.plural}") for kind in KINDS),
+    *(
+        # Of the kinds that have no details, `describe` prints the list.
+        DocumentKind(
+            kind.list_type,
+            f"ringwise get {kind.plural}",
+            *(() if kind.is_described else (f"ringwise describe {kind.name}",)),
+        )
+        for kind in KINDS
+    ),
     *(
         DocumentKind(kind.object_type, f"ringwise describe {kind.name}")
         for kind in KINDS
