@@ -72,7 +72,7 @@ def test_a_time_follows_from_the_ends_of_running_jobs() -> None:
 def test_a_gang_of_which_a_pod_runs_starts_when_there_are_chips_for_the_other(
     seconds: int | None, text: str
 ) -> None:
-    """Its running pod may end at any time; then the gang starts again as a whole."""
+    """What runs of it makes no progress without the other, so it does not end before."""
     view = told(
         node("n1"),
         node("n2"),

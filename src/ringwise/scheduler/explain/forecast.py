@@ -279,6 +279,11 @@ def _is_free(state: ClusterState, wanted: Allocation) -> bool:
     return not wanted.chips or (fleet is not None and not fleet.held[wanted.node] & mask_of(wanted.chips))
 
 
+def _lacks_pods(view: SchedulerView, job: Job) -> bool:
+    """Whether it is a gang of which pods run and too few are placed."""
+    return not is_complete(view.cluster, job) and not any(pod.deleting for pod in job.pods.values())
+
+
 def _played(
     view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None
 ) -> Mapping[str, ExpectedStart]:
@@ -310,7 +315,11 @@ def _played(
             early = None
         elif not exact:
             early = _Play(view, session, lengths, steps, late=False)
-            early.run(groups, [*((run.earliest, run) for run in runs), *windows], until)
+            # A gang that waits for pods makes no progress without them.
+            partial = {job.key for job in valid if _lacks_pods(view, job)}
+            last = [run for run in runs if run.job.key in partial]
+            others = [(run.earliest, run) for run in runs if run.job.key not in partial]
+            early.run(groups, [*others, *windows], until, last)
     endless = len(runs) - finite
     return {job.key: _answer(now, late, early, job, endless, finite) for job in valid}
 
@@ -403,6 +412,8 @@ class _Play:
         #: Names of what ended, in its order.
         self._names: list[str] = []
         self._guesses = False
+        #: Whether what started last may have started at any time.
+        self._any_time = False
         #: Whether queues share what there is. Then it is counted at each end who still waits.
         self._shares = len({job.queue for job in view.jobs.values()}) > 1
         #: Nodes on which something was freed, in that order.
@@ -424,7 +435,14 @@ class _Play:
         """The time up to which was looked for the job, where that is not all."""
         return self._backed_off.get(job.key, self.stopped)
 
-    def run(self, groups: Iterable[_Group], ends: Iterable[tuple[int, JobRun]], until: Job | None) -> None:
+    def run(
+        self,
+        groups: Iterable[_Group],
+        ends: Iterable[tuple[int, JobRun]],
+        until: Job | None,
+        last: Sequence[JobRun] = (),
+    ) -> None:
+        """`last`: what may end at any time, but is taken to end after everything else."""
         session = self._session
         for group in groups:
             own = _Group(deque(group.jobs), group.line, group.need)
@@ -439,7 +457,12 @@ class _Play:
         try:
             with self._undo:
                 self._serve(time, 0)
-                while self._ends and self._queues and (until is None or until.key not in self.started):
+                while self._queues and (until is None or until.key not in self.started):
+                    if not self._ends:
+                        if not last:
+                            break
+                        self._ends = [(time, next(self._numbers), run) for run in last]
+                        last, self._any_time = (), True
                     if self._steps <= 0:
                         self.stopped = time
                         return
@@ -458,33 +481,24 @@ class _Play:
         session, placements = self._session, self._session.state.pods
         statement = session.statement()
         self._undo.callback(statement.discard)
-        again: list[str] = []
         while self._ends and self._ends[0][0] == time:
             run = heappop(self._ends)[2]
             self._freed_nodes += run.nodes
-            # A gang that waits for pods cannot have done its work: it starts again as a whole.
-            waits = run.job.key in self._lengths and run.job.key not in self.started
-            waits = waits and not is_complete(session.state, run.job)
             for uid in run.pods:
                 placement = placements[uid]
                 if placement.node >= 0:
                     for chip in chips_of(placement.chips):
                         self._freed[placement.node, chip] = len(self._names)
                     node = placement.node
-                    if waits and not placement.pod.deleting:
-                        again.append(uid)
-                    else:
-                        statement.evict(Eviction(run.job, placement.pod, "supposed to end", run.job))
+                    statement.evict(Eviction(run.job, placement.pod, "supposed to end", run.job))
                     self._room.changed(node)
                     self._freed_nodes.append(node)
                     self._steps -= 1
-            if self._shares and run.job.key and not waits:
+            if self._shares and run.job.key:
                 # Shares of queues follow what their jobs ask for.
                 self._undo.enter_context(self._what_if.without_pods(run.job))
             self._guesses = self._guesses or run.guessed
             self._names.append(run.title)
-        if again:
-            self._undo.enter_context(self._what_if.restarted(session, again))
 
     def _serve(self, time: int, before: int) -> None:
         while self._serve_once(time, before):
@@ -659,7 +673,7 @@ class _Play:
         }
         numbers = sorted(ends or range(before, len(self._names)))[-_NAMED:]
         after = tuple(self._names[number] for number in numbers)
-        self.started[job.key] = _StartedJob(time, after, self._guesses)
+        self.started[job.key] = _StartedJob(self._now if self._any_time else time, after, self._guesses)
         session.waiting_counts.started(job)
         length = self._lengths[job.key]
         added = {one.pod.uid for one in allocations}
