@@ -184,7 +184,10 @@ data:
 @pytest.mark.parametrize(
     ("time", "line"),
     [
-        ("soon", 'invalid time "soon": expected a time such as 2026-01-31T08:00:00Z, a UTC day such as'),
+        (
+            "soon",
+            'invalid time "soon": expected a time such as 2026-01-31T08:00:00Z, a UTC day or time such as',
+        ),
         ("2000-01-01T00:00:00Z", '"2000-01-01T00:00:00Z" is in the past: it is 2'),
     ],
 )

@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 import typing
 from collections import abc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -56,9 +56,15 @@ def is_ours(one: object) -> bool:
 
 
 def is_bundle(one: object) -> bool:
-    """A record of the scheduler with members that do something; records of other packages are values."""
+    """A record of the scheduler with members that do something; records of other packages are values.
+
+    A class with methods of its own is one collaborator, however its constructor is written.
+    """
     ours = is_record(one) and one.__module__.startswith(("ringwise.scheduler", __name__))
-    return inspect.isclass(one) and ours and any(map(is_collaborator, members(one).values()))
+    if not inspect.isclass(one) or not ours:
+        return False
+    acts = any(inspect.isfunction(value) for name, value in vars(one).items() if not name.startswith("_"))
+    return not acts and any(map(is_collaborator, members(one).values()))
 
 
 def is_collaborator(hint: Any) -> bool:
@@ -69,18 +75,23 @@ def is_collaborator(hint: Any) -> bool:
 
 
 def weight(hint: Any) -> int:
-    """How many collaborators a parameter of this type is: a bundle counts with each of its members.
+    """How many collaborators a parameter of this type is: a bundle counts with those of its members.
 
     The context counts as one: what all components share.
     """
     bundles = [one for one in types_in(hint) if is_bundle(one) and one is not Context]
-    inside = sum(weight(member) for bundle in bundles for member in members(bundle).values())
+    inside = collaborators_in(bundles)
     return max(inside, 1)
+
+
+def collaborators_in(bundles: Iterable[type]) -> int:
+    hints = (hint for bundle in bundles for hint in members(bundle).values())
+    return sum(weight(hint) for hint in hints if is_collaborator(hint))
 
 
 def collaborators(one: type) -> int:
     if is_record(one):
-        return sum(weight(hint) for hint in members(one).values() if is_collaborator(hint))
+        return collaborators_in([one])
     if "__init__" not in vars(one):
         return 0
     initializer = vars(one)["__init__"]
@@ -112,7 +123,7 @@ class _User:
 
 
 def test_members_of_a_bundle_count_as_collaborators() -> None:
-    assert collaborators(_User) == 4 + 1 + 1
+    assert collaborators(_User) == 3 + 1 + 1
     assert collaborators(_Bundle) == 3
     assert collaborators(_Values) == 0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ringwise.apps.journal.format import ReadBatch, open_journal
 from ringwise.durations import time_text
+from ringwise.grammar import counted
 from ringwise.messages.events import Decide
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.job_history import EVENTS, HistoryBook, JobHistory
@@ -65,6 +66,6 @@ def find_history(book: HistoryBook, name: str, source: str = "the journal") -> J
         return jobs[0]
     if jobs:
         keys = ", ".join(history.key for history in jobs[:5])
-        raise UnknownHistoryError(f"{len(jobs)} jobs are named {name}; use one of {keys}")
+        raise UnknownHistoryError(f"{counted(len(jobs), 'job')} are named {name}; use one of {keys}")
     names = [*book.jobs, *(history.name for history in book.jobs.values())]
     raise UnknownHistoryError(f'{source}: job "{name}" not found{did_you_mean(name, names)}')

@@ -117,14 +117,14 @@ def test_chips_of_cordoned_nodes_are_named_where_they_count_as_free() -> None:
     assert before is not None
     assert before.message.endswith("requested; 8 are free")
     assert after is not None
-    assert after.message.endswith("requested; 8 are free; chips of cordoned nodes are included")
+    assert after.message.endswith("requested; 8 are free; chips of nodes that are cordoned are included")
     rig.node(idle)
     rig.tell(NodeReservation("r", (idle,), 2000 * SECOND, 9000 * SECOND, queue="research"))
     waits_for_admission(rig, "later", min_resources={CHIP: 16})
     rig.run()
     reserved = status(rig, "later").reason
     assert reserved is not None
-    assert reserved.message.endswith("requested; 8 are free; chips of reserved nodes are included")
+    assert reserved.message.endswith("requested; 8 are free; chips of nodes that are reserved are included")
 
 
 def test_a_gated_group_is_admitted() -> None:

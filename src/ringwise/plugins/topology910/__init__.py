@@ -181,8 +181,8 @@ class Topology910:
                         needed=needed, all=there, missing=needed - there, resource=resource
                     )
                 reason = TOO_FEW_FREE_CHIPS(needed=needed, free=free, resource=resource)
-                if free and (withheld_nodes := self._withheld_nodes()):
-                    reason = reason.with_hints((f"chips of {withheld_nodes} nodes are included",))
+                if free and (kinds := self._withheld_nodes()):
+                    reason = reason.with_hints((f"chips of nodes that are {kinds} are included",))
                 return Vote.REJECT, reason.with_hints(() if fleet is None else _closed(fleet.closed_counts))
         return (Vote.PERMIT if self._session.settings.force_enqueue else Vote.ABSTAIN), None
 
