@@ -87,8 +87,12 @@ def test_what_kubectl_takes_works(own: Terminal) -> None:
     ("typed", "said"),
     [
         ("hold train", "No such command 'hold': use 'ringwise suspend JOB'"),
-        ("get events", "the name of one job is required: ringwise events JOB; ringwise get jobs lists them"),
-        ("sacct", "the name of one job is required: ringwise history JOB; ringwise get jobs lists them"),
+        (
+            "sacct",
+            "ringwise history JOB; ringwise get jobs lists them; ringwise events lists the events of all",
+        ),
+        ("get events --field-selector type=Warning", "expected involvedObject.name=JOB"),
+        ("events train --field-selector involvedObject.name=tune", "the name of one job is required"),
         ("why train -j tune", "the name of one job is required: ringwise why JOB;"),
         (
             "patch queue default",
@@ -148,6 +152,12 @@ def test_what_it_does_not_take_names_what_does_the_same(typed: str, said: str, t
 def test_jobs_are_named_in_the_ways_of_kubectl_and_slurm(command: str, job: str, terminal: Terminal) -> None:
     name = ALIASES.get(command, command)
     assert terminal.json(f"{command} {job}") == terminal.json(f"{name} lab/train")
+
+
+@pytest.mark.parametrize("sign", ["=", "=="])
+def test_get_events_selects_a_job_as_kubectl_does(sign: str, terminal: Terminal) -> None:
+    selected = terminal.json(f"get events --field-selector involvedObject.name{sign}train")
+    assert selected == terminal.json("events lab/train")
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,30 @@ def test_events_tell_what_moved_where_and_how_long_it_took(tmp_path: Path) -> No
     assert "+1m32s" in printed.stdout
 
 
+def test_events_without_a_job_are_those_of_all_jobs(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        moved(api)
+        api.put(GROUPS, group("other", 1))
+        for one in api.all(GROUPS):
+            one["metadata"]["creationTimestamp"] = "2026-01-10T08:00:00Z"
+
+    (answered, of_job, printed, elsewhere), _ = on_cluster(
+        tmp_path, prepare, "events -o json", "events train -o json", "get events", "get events -n none"
+    )
+    assert answered.exit_code == 0, answered.output
+    events = json.loads(answered.stdout)["events"]
+    own = [one["message"] for one in json.loads(of_job.stdout)["entries"]]
+    assert [one["message"] for one in events if one["job"] == "train"] == own
+    (fault,) = [one for one in events if one["job"] == "other" and one["kind"] == "fault"]
+    assert (fault["type"], fault["code"], fault["message"]) == (
+        "Warning", "FaultDetected", "other-0: node-9 is gone"
+    )  # fmt: skip
+    assert [one["nanoseconds"] for one in events] == sorted(one["nanoseconds"] for one in events)
+    assert "default/other" in printed.stdout
+    assert "from the Events of the cluster" in printed.stderr
+    assert elsewhere.stdout == "there are no events in namespace none\n"
+
+
 def test_a_job_that_is_not_there_and_events_that_may_not_be_read(tmp_path: Path) -> None:
     (answered,), _ = on_cluster(tmp_path, moved, "why trian --history")
     assert answered.exit_code == 2

@@ -95,6 +95,39 @@ def test_a_deleted_job_keeps_its_history_and_a_new_one_of_its_name_begins_again(
     assert kinds == one * 2
 
 
+@pytest.mark.usefixtures("fixed_start")
+def test_events_without_a_job_are_those_of_all_jobs_and_the_newest_are_last(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, columns=160)
+    with with_copies(tmp_path, nodes(2)):
+        terminal.submit(job("train", 2, 8, minutes=10))
+        terminal.submit(job("late", 1, 8, minutes=10))
+        terminal.submit(job("other", 1, 8, minutes=10).replace("namespace: lab", "namespace: team"))
+        terminal.ok("advance 5m")
+        events = terminal.json("events")["events"]
+        assert {(one["namespace"], one["job"]) for one in events} == {
+            ("lab", "train"), ("lab", "late"), ("team", "other")
+        }  # fmt: skip
+        assert [one["nanoseconds"] for one in events] == sorted(one["nanoseconds"] for one in events)
+        assert {one["type"] for one in events if one["kind"] == "pending"} == {"Warning"}
+        assert {one["type"] for one in events if one["kind"] == "scheduled"} == {"Normal"}
+        # As those of each job.
+        own = terminal.json("events train")["entries"]
+        assert [one["message"] for one in events if one["job"] == "train"] == [one["message"] for one in own]
+        last = terminal.json("events --limit 2")
+        assert (last["events"], last["remaining_item_count"]) == (events[-2:], len(events) - 2)
+        printed = terminal.ok("get events --limit 2")
+        assert printed.endswith(f"and {len(events) - 2} older; --limit 0 shows all\n")
+        assert "remaining_item_count" not in terminal.json("events --limit 0")
+        lines = terminal.ok("get events -n team").splitlines()
+        assert lines[0].split() == ["last", "seen", "type", "reason", "job", "message"]
+        assert len(lines) > 2
+        assert all("team/other" in line and line.startswith("5m") for line in lines[2:])
+        assert terminal.ok("events -n none") == "there are no events in namespace none\n"
+        assert terminal.ok("-n team get events -A") == terminal.ok("events")
+    files = f"--journal {tmp_path / 'journal.jsonl'}"
+    assert terminal.json(f"events {files}")["events"] == events
+
+
 def test_what_cannot_be_told_is_one_clear_line(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(1)):

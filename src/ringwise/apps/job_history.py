@@ -28,8 +28,28 @@ class RecordedHistory:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedHistories:
+    """The same of all jobs."""
+
+    histories: Sequence[JobHistory]
+    until: int
+    notes: tuple[str, ...] = ()
+
+
 def history_of(name: str, journals: Sequence[Path]) -> RecordedHistory:
     """Raises JournalError and UnknownHistoryError. Each journal is read with its rotated files."""
+    book, until, notes = _read(journals)
+    return RecordedHistory(find_history(book, name), until, notes)
+
+
+def histories_of(journals: Sequence[Path]) -> RecordedHistories:
+    """Raises JournalError."""
+    book, until, notes = _read(journals)
+    return RecordedHistories(list(book.jobs.values()), until, notes)
+
+
+def _read(journals: Sequence[Path]) -> tuple[HistoryBook, int, tuple[str, ...]]:
     book = HistoryBook()
     until = 0
     notes: list[str] = []
@@ -56,7 +76,7 @@ def history_of(name: str, journals: Sequence[Path]) -> RecordedHistory:
                 before, gap = batch, None
                 until = batch.now
         notes += journal.notes
-    return RecordedHistory(find_history(book, name), until, tuple(notes))
+    return book, until, tuple(notes)
 
 
 def find_history(book: HistoryBook, name: str, source: str = "the journal") -> JobHistory:

@@ -7,20 +7,23 @@ commands that they were.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from ringwise.apps.job_history import RecordedHistory, find_history
-from ringwise.apps.live import NothingReadableError, read_cluster
+from ringwise.apps.job_history import RecordedHistories, RecordedHistory, find_history
+from ringwise.apps.live import LiveCluster, NothingReadableError, read_cluster
 from ringwise.durations import SECOND
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.event_recorder import COMPONENT
 from ringwise.kubeclient.client import PAGE_SIZE, Client, IgnoredStatus
 from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import EVENTS, POD_GROUPS, PODS, VCJOBS
+from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.messages import events as ev
 from ringwise.records import dataclass
@@ -52,6 +55,7 @@ _DELETED = {
 
 
 class _Metadata(msgspec.Struct):
+    namespace: str = ""
     name: str = ""
 
 
@@ -81,14 +85,34 @@ class _TimedEvent:
 
     at: int
     kind: str
-    name: str
+    #: `NAMESPACE/NAME` of its object.
+    key: str
     uid: str
     reason: str
     message: str
 
+    @property
+    def name(self) -> str:
+        return self.key.partition("/")[2]
+
 
 async def read_history(client: Client, name: str, now: int) -> RecordedHistory:
     """Raises UnknownHistoryError, NothingReadableError, ApiError and UnreachableError."""
+    live, book = await _read_jobs(client, now)
+    base = find_history(book, name, "the cluster")
+    (history,) = await _with_events(client, live.bundle, book, [base], base.namespace)
+    return RecordedHistory(history, now, (*live.missing, NOTE))
+
+
+async def read_histories(client: Client, namespace: str | None, now: int) -> RecordedHistories:
+    """Of all jobs that exist. Raises NothingReadableError, ApiError and UnreachableError."""
+    live, book = await _read_jobs(client, now)
+    bases = [base for base in book.jobs.values() if namespace in (None, base.namespace)]
+    histories = await _with_events(client, live.bundle, book, bases, namespace)
+    return RecordedHistories(histories, now, (*live.missing, NOTE))
+
+
+async def _read_jobs(client: Client, now: int) -> tuple[LiveCluster, HistoryBook]:
     live = await read_cluster(client, jobs_only=True)
     bundle = live.bundle
     book = HistoryBook()
@@ -96,19 +120,42 @@ async def read_history(client: Client, name: str, now: int) -> RecordedHistory:
     objects += [ev.PodGroupSeen(group) for group in bundle.pod_groups]
     objects += [ev.PodSeen(pod) for pod in bundle.pods]
     book.turn(now, objects, ())
-    base = find_history(book, name, "the cluster")
-    groups = book.groups_of(base)
-    names = {pod.pod for pod in base.pods.values()}
-    wanted = {(POD_GROUPS.kind, group.partition("/")[2]) for group in groups}
-    wanted |= {(PODS.kind, pod) for pod in names} | {(VCJOBS.kind, base.name)}
-    events = [one async for one in _events(client, base.namespace) if (one.kind, one.name) in wanted]
-    vcjob = next((job for job in bundle.vcjobs if job.key == base.key), None)
-    pods = [pod for pod in bundle.pods if pod.namespace == base.namespace and pod.name in names]
-    history = history_from(base, sorted(events, key=lambda one: one.at), next(iter(groups), ""), pods, vcjob)
-    return RecordedHistory(history, now, (*live.missing, NOTE))
+    return live, book
 
 
-async def _events(client: Client, namespace: str) -> AsyncIterator[_TimedEvent]:
+async def _with_events(
+    client: Client, bundle: Bundle, book: HistoryBook, bases: Sequence[JobHistory], namespace: str | None
+) -> list[JobHistory]:
+    """The histories of these jobs, all of the namespace; None: of any."""
+    groups = book.groups()
+    #: Kind and key of an object -> the key of its job.
+    jobs: dict[tuple[str, str], str] = {}
+    for base in bases:
+        jobs |= {(POD_GROUPS.kind, group): base.key for group in groups.get(base.key, ())}
+        jobs |= {(PODS.kind, f"{base.namespace}/{pod.pod}"): base.key for pod in base.pods.values()}
+        jobs[VCJOBS.kind, base.key] = base.key
+    events: dict[str, list[_TimedEvent]] = defaultdict(list)
+    async for one in _events(client, namespace):
+        if key := jobs.get((one.kind, one.key)):
+            events[key].append(one)
+    pods: dict[str, list[Pod]] = defaultdict(list)
+    for pod in bundle.pods:
+        if key := jobs.get((PODS.kind, pod.key)):
+            pods[key].append(pod)
+    vcjobs = {job.key: job for job in bundle.vcjobs}
+    return [
+        history_from(
+            base,
+            sorted(events[base.key], key=attrgetter("at")),
+            next(iter(groups.get(base.key, ())), ""),
+            pods[base.key],
+            vcjobs.get(base.key),
+        )
+        for base in bases
+    ]
+
+
+async def _events(client: Client, namespace: str | None) -> AsyncIterator[_TimedEvent]:
     with IgnoredStatus(403):
         async for page in client.pages(EVENTS.path(namespace), {}, PAGE_SIZE, page_reader(_EventWire)):
             for wire in page.items or ():
@@ -128,7 +175,8 @@ def _timed_event(wire: _EventWire) -> _TimedEvent | None:
     involved = wire.involved_object
     if wire.source is not None and wire.source.component == COMPONENT:
         at = _exactly(wire.metadata.name, at)
-    return _TimedEvent(at, involved.kind, involved.name, involved.uid, wire.reason or "", wire.message or "")
+    key = f"{wire.metadata.namespace}/{involved.name}"
+    return _TimedEvent(at, involved.kind, key, involved.uid, wire.reason or "", wire.message or "")
 
 
 def _exactly(name: str, at: int) -> int:

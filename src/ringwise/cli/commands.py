@@ -179,7 +179,7 @@ SECTIONS = {
         "describe": CommandEntry("query.objects", "Show details of objects"),
         "top": CommandEntry("query.top", "Show chips, queues and pending jobs until Ctrl-C"),
         "capacity": CommandEntry("query.explain", "Show how many more jobs of each shape would fit now"),
-        "events": CommandEntry("query.explain", "List the events of a job: pending, scheduled, faults, end"),
+        "events": CommandEntry("query.explain", "List the events of a job, or of all jobs"),
         "history": CommandEntry("query.explain", "List the runs of a job, as sacct does"),
         "report": CommandEntry("query.report", "Show allocated and lost chip-hours, and failures"),
         "limits": CommandEntry("query.explain", "Show usage limits and their current usage"),

@@ -67,34 +67,75 @@ _JOB = "ringwise.job"
 
 
 def _keep_job(ctx: click.Context, _option: click.Parameter, job: str | None) -> None:
-    ctx.meta[_JOB] = job
+    if job is not None:
+        ctx.meta[_JOB] = job
 
 
-def _one_job(ctx: click.Context, _argument: click.Parameter, job: str | None) -> str:
+def _keep_involved_job(ctx: click.Context, option: click.Parameter, selector: str | None) -> None:
+    """As in kubectl: the job of `involvedObject.name=JOB`."""
+    if selector is None:
+        return
+    field, _, job = selector.replace("==", "=").partition("=")
+    if field.strip() != "involvedObject.name" or not job.strip() or "," in job or field.endswith("!"):
+        raise click.UsageError(f'invalid field selector "{selector}": expected involvedObject.name=JOB', ctx)
+    _keep_job(ctx, option, job.strip())
+
+
+def _any_job(ctx: click.Context, _argument: click.Parameter, job: str | None) -> str | None:
+    kept: str | None = ctx.meta.get(_JOB)
+    if job is not None and kept is not None:
+        raise _job_required(ctx)
+    return job or kept
+
+
+def _one_job(ctx: click.Context, argument: click.Parameter, job: str | None) -> str:
+    found = _any_job(ctx, argument, job)
+    if found is None:
+        raise _job_required(ctx)
+    return found
+
+
+def _job_required(ctx: click.Context) -> click.UsageError:
     from ringwise.cli.commands import program_of
 
-    if (job is None) == (ctx.meta[_JOB] is None):
-        program = program_of(ctx)
-        raise click.UsageError(
-            f"the name of one job is required: {program} {ctx.info_name} JOB; {program} get jobs lists them"
-        )
-    return str(job or ctx.meta[_JOB])
+    program = program_of(ctx)
+    more = f"; {program} events lists the events of all jobs" if ctx.info_name == "history" else ""
+    return click.UsageError(
+        f"the name of one job is required: {program} {ctx.info_name} JOB; {program} get jobs lists them{more}"
+    )
+
+
+_job_option = option(
+    "job_option -j --job --for",
+    "Same as JOB.",
+    LabName("job"),
+    callback=_keep_job,
+    is_eager=True,
+    expose_value=False,
+)
+_involved_option = option(
+    "involved --field-selector",
+    "Field selector, as in kubectl: only involvedObject.name=JOB, the same as JOB.",
+    callback=_keep_involved_job,
+    is_eager=True,
+    expose_value=False,
+)
 
 
 def job_argument(command: Command) -> Command:
     """A job as an argument or, as users of Slurm and of `kubectl events` type it, as an option."""
-    name = LabName("job")
-    command = click.argument("job", type=name, required=False, metavar="[NAMESPACE/]JOB", callback=_one_job)(
-        command
+    argument = click.argument(
+        "job", type=LabName("job"), required=False, metavar="[NAMESPACE/]JOB", callback=_one_job
     )
-    return option(
-        "job_option -j --job --for",
-        "Same as JOB.",
-        name,
-        callback=_keep_job,
-        is_eager=True,
-        expose_value=False,
-    )(command)
+    return _job_option(argument(command))
+
+
+def optional_job_argument(command: Command) -> Command:
+    """The same where a job may be left out."""
+    argument = click.argument(
+        "job", type=LabName("job"), required=False, metavar="[[NAMESPACE/]JOB]", callback=_any_job
+    )
+    return _job_option(_involved_option(argument(command)))
 
 
 class CompletedName(_Text):

@@ -9,7 +9,7 @@ EXAMPLES = {
     "describe": ("describe node node-3", "describe job team-a/train -o yaml"),
     "top": ("top", "top --once --interval 5"),
     "capacity": ("capacity", "capacity --queue research"),
-    "events": ("events team-a/train", "events team-a/train --journal journal.jsonl"),
+    "events": ("events -n team-a", "events team-a/train --journal journal.jsonl"),
     "history": ("history team-a/train", "history team-a/train -o json"),
     "report": ("report --since 30d --group-by namespace", "report --idle"),
     "limits": ("limits", "limits -n team-a"),

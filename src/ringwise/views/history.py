@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 
 from ringwise.durations import SECOND, time_text
 from ringwise.scheduler.explain import job_history
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.explain import HistoryDocument, HistoryEntryFields, JobRunFields, PodStepFields
+from ringwise.views.documents.explain import (
+    EventFields,
+    EventsDocument,
+    HistoryDocument,
+    HistoryEntryFields,
+    JobRunFields,
+    PodStepFields,
+)
 from ringwise.views.documents.maintenance import DrillEntryFields
 
 _CAUSES = (job_history.FAULT, job_history.RESTART, job_history.DRAIN, job_history.MOVE, job_history.PREEMPT)
+_WARNINGS = frozenset(
+    {
+        *(job_history.WAITS, job_history.FAULT, job_history.BLOCKED, job_history.FAILED),
+        *(job_history.PREEMPT, job_history.ENDED_BADLY),
+    }
+)
 _REQUEUED = "Requeued"
 _ENDS = {
     job_history.ENDED_WELL: "Completed",
@@ -39,6 +53,34 @@ def history_document(
         entries=[entry_document(entry) for entry in history.entries],
         runs=runs_of(history.entries),
     )
+
+
+def events_document(
+    histories: Iterable[job_history.JobHistory],
+    until: int,
+    namespace: str | None,
+    limit: int,
+    notes: Iterable[str] = (),
+) -> EventsDocument:
+    """What `ringwise events -o json` prints; of more than `limit` events, the newest. 0: all."""
+    found = [
+        (entry.at, history, entry)
+        for history in histories
+        if namespace in (None, history.namespace)
+        for entry in history.entries
+    ]
+    found.sort(key=itemgetter(0))
+    cut = max(0, len(found) - limit) if limit else 0
+    events = [
+        EventFields.of(
+            entry_document(entry),
+            namespace=history.namespace,
+            job=history.name,
+            type="Warning" if entry.kind in _WARNINGS else "Normal",
+        )
+        for _, history, entry in found[cut:]
+    ]
+    return EventsDocument(until=time_text(until), notes=list(notes), events=events, remaining_item_count=cut)
 
 
 def runs_of(entries: Iterable[job_history.HistoryEntry]) -> list[JobRunFields]:

@@ -100,6 +100,7 @@ LONG_QUERIES = frozenset(
         "doctor",
         "drain",
         "drain-plan",
+        "events",
         "moves",
         "place",
         "history",

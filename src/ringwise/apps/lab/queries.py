@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import msgspec
 
-from ringwise.apps.job_history import history_of
+from ringwise.apps.job_history import histories_of, history_of
 from ringwise.apps.journal.format import header_line, snapshot_line
 from ringwise.apps.lab.lab import LiveLab, copy_of
 from ringwise.apps.lab.maintenance import (
@@ -34,10 +35,10 @@ from ringwise.state.model import Pod
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
 from ringwise.views.documents.accounting import GroupBy, ReportDocument
 from ringwise.views.documents.cluster import StatusFields
-from ringwise.views.documents.explain import DoctorDocument, HistoryDocument
+from ringwise.views.documents.explain import DoctorDocument, EventsDocument, HistoryDocument
 from ringwise.views.documents.maintenance import DrainPlanDocument
 from ringwise.views.documents.place import PlaceDocument
-from ringwise.views.history import history_document
+from ringwise.views.history import events_document, history_document
 from ringwise.views.lists import Listing
 from ringwise.views.names import UnknownNameError, qualified
 from ringwise.views.place import place_document
@@ -83,12 +84,18 @@ class LabAnswers(ClusterAnswers):
 
     def history(self, job: str, namespace: str | None = None) -> HistoryDocument:
         """Raises UnknownHistoryError. Every turn is in the journal on disk before a query is answered."""
+        recorded = history_of(qualified(job, namespace), self._journals())
+        return history_document(recorded.history, self.now, recorded.notes)
+
+    def events(self, namespace: str | None = None, limit: int = 0) -> EventsDocument:
+        recorded = histories_of(self._journals())
+        return events_document(recorded.histories, self.now, namespace, limit, recorded.notes)
+
+    def _journals(self) -> list[Path]:
         folder = self.live.folder
         if not folder.journal.exists():
             raise UnknownNameError("this lab does not write a journal (--journal-size 0)")
-        journals = [path for path in (folder.older_journal, folder.journal) if path.exists()]
-        recorded = history_of(qualified(job, namespace), journals)
-        return history_document(recorded.history, self.now, recorded.notes)
+        return [path for path in (folder.older_journal, folder.journal) if path.exists()]
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         """Raises AlreadyThereError."""
@@ -259,7 +266,7 @@ QUERIES: dict[str, Query] = {
         name: _method(name)
         for name in (
             *("get", "describe", "top", "faults", "limits", "report", "idle"),
-            *("why", "history", "capacity", "doctor", "topology"),
+            *("why", "history", "events", "capacity", "doctor", "topology"),
         )
     },
 }

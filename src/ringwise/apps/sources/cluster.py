@@ -18,7 +18,7 @@ from ringwise.apps.live import (
     read_namespace,
     with_submitted,
 )
-from ringwise.apps.live_history import read_history
+from ringwise.apps.live_history import read_histories, read_history
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.scheduler_health import binding_findings, lease_findings, read_leases, token_findings
@@ -41,10 +41,10 @@ from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.doctor import unread_finding
 from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.topology.boards import BoardCatalog
-from ringwise.views.documents.explain import DoctorDocument, HistoryDocument
+from ringwise.views.documents.explain import DoctorDocument, EventsDocument, HistoryDocument
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.place import PlaceDocument
-from ringwise.views.history import history_document
+from ringwise.views.history import events_document, history_document
 from ringwise.views.lists import EVERYTHING, Listing
 from ringwise.views.names import qualified
 from ringwise.views.place import place_document
@@ -172,6 +172,11 @@ class ClusterSource(ObjectAnswers):
         name = qualified(job, namespace)
         recorded = run(self._access, lambda client: read_history(client, name, self._now))
         return history_document(recorded.history, recorded.until, recorded.notes)
+
+    def events(self, namespace: str | None = None, limit: int = 0) -> EventsDocument:
+        """Of the jobs that exist."""
+        recorded = run(self._access, lambda client: read_histories(client, namespace, self._now))
+        return events_document(recorded.histories, recorded.until, namespace, limit, recorded.notes)
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         """Where the jobs would be placed if they were submitted now. Raises AlreadyThereError.

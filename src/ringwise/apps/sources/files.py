@@ -24,7 +24,7 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.views.place import place_document
 
 if TYPE_CHECKING:
-    from ringwise.views.documents.explain import HistoryDocument
+    from ringwise.views.documents.explain import EventsDocument, HistoryDocument
     from ringwise.views.documents.place import PlaceDocument
 
 
@@ -79,6 +79,9 @@ class FilesSource(ObjectAnswers):
             self._notify(f"note: shows the files{moment} before any scheduling decision; {missing} no node")
 
     def history(self, job: str, namespace: str | None = None) -> HistoryDocument:
+        raise NotAnsweredError("manifests have no history; use --journal FILE, or query a lab")
+
+    def events(self, namespace: str | None = None, limit: int = 0) -> EventsDocument:
         raise NotAnsweredError("manifests have no history; use --journal FILE, or query a lab")
 
     def place(

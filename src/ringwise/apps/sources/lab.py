@@ -14,7 +14,13 @@ from ringwise.apps.lab.submission import submission_of
 from ringwise.manifests.bundle import Bundle
 from ringwise.versions import document_problem
 from ringwise.views.documents.accounting import IdleDocument, ReportDocument
-from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, HistoryDocument, WhyDocument
+from ringwise.views.documents.explain import (
+    CapacityDocument,
+    DoctorDocument,
+    EventsDocument,
+    HistoryDocument,
+    WhyDocument,
+)
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import (
     DefragPlanDocument,
@@ -74,6 +80,7 @@ class LabSource:
     faults = _question("faults", document=FaultsDocument)
     why = _question("why", "job", "namespace", document=WhyDocument)
     history = _question("history", "job", "namespace", document=HistoryDocument)
+    events = _question("events", "namespace", "limit", document=EventsDocument)
     capacity = _question("capacity", "queue", document=CapacityDocument)
     limits = _question("limits", document=LimitsDocument)
     doctor = _question("doctor", document=DoctorDocument)

@@ -16,7 +16,7 @@ from ringwise.durations import duration_text, seconds_text, time_text
 from ringwise.grammar import counted
 from ringwise.manifests.text.quantities import nanoseconds
 from ringwise.scheduler.explain import job_history
-from ringwise.views.documents.explain import HistoryDocument, HistoryEntryFields
+from ringwise.views.documents.explain import EventsDocument, HistoryDocument, HistoryEntryFields
 from ringwise.views.documents.maintenance import DrillEntryFields
 
 _STYLES = {
@@ -67,6 +67,23 @@ def print_runs(console: Console, history: HistoryDocument) -> None:
         Column("nodes", lambda run: name_list(run.nodes)),
     )
     Table.of(columns, history.runs, note="reason", notes=attrgetter("reason")).print(console)
+
+
+def print_events(console: Console, document: EventsDocument, none: str) -> None:
+    """One row for each event, as `kubectl get events` shows them."""
+    until = nanoseconds(document.until)
+    columns = (
+        Column("last seen", lambda event: duration_text(until - event.nanoseconds)),
+        Column("type", lambda event: Text(event.type, "yellow" if event.type == "Warning" else "")),
+        Column("reason", lambda event: event.code or event.kind.capitalize()),
+        Column("job", lambda event: f"{event.namespace}/{event.job}"),
+    )
+    if not document.events:
+        console.print(none)
+        return
+    Table.of(columns, document.events, note="message", notes=entry_text).print(console)
+    if document.remaining_item_count:
+        console.print(f"and {document.remaining_item_count:,} older; --limit 0 shows all")
 
 
 def history_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str, str] = _STYLES) -> Table:

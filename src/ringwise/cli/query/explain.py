@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ringwise.cli.completion import job_argument
+from ringwise.cli.completion import job_argument, optional_job_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.options import (
     PATH,
@@ -26,6 +26,8 @@ from ringwise.cli.query.queries import ask, namespace_of, show
 
 if TYPE_CHECKING:
     from ringwise.views.documents.explain import HistoryDocument
+
+Recorded = TypeVar("Recorded")
 
 
 @click.command("why")
@@ -61,28 +63,54 @@ def why_command(
 
 
 _history_options = with_options(
-    job_argument,
     option(
         "--journal journals",
         "Read this journal instead; can be repeated, oldest first.",
         PATH,
         multiple=True,
     ),
-    query_options,
+    source_options,
+    output_option,
 )
 
 
 @click.command("events")
+@optional_job_argument
+@option(
+    "--limit",
+    "Maximum number of events of all jobs, the newest; 0 for all.",
+    click.IntRange(min=0),
+    500,
+)
 @_history_options
-def events_command(job: str, journals: tuple[Path, ...], output: str, **options: Any) -> None:
-    """List the events of a job: pending, scheduled, faults, end.
+def events_command(
+    job: str | None, limit: int, journals: tuple[Path, ...], output: str, **options: Any
+) -> None:
+    """List the events of a job, or of all jobs: pending, scheduled, faults, end.
 
-    The events are read from the journal of the lab, or from the Events of the cluster.
+    The events are read from the journal of the lab, or from the Events of the cluster: of all jobs, the
+    newest are last. Without JOB, -n chooses a namespace.
     """
-    _show_history(_history_of(job, journals, options), output)
+    if job is not None:
+        _show_history(_history_of(job, journals, options), output)
+        return
+    namespace = namespace_of(options)
+    _check_history_options(journals, options)
+    if journals:
+        from ringwise.apps.job_history import histories_of
+        from ringwise.views.history import events_document
+
+        recorded = _read_journals(lambda: histories_of(journals))
+        document = events_document(recorded.histories, recorded.until, namespace, limit, recorded.notes)
+    else:
+        document = ask(options, lambda source: source.events(namespace, limit))
+    complain(*(f"note: {note}" for note in document.notes))
+    where = "" if namespace is None else f" in namespace {namespace}"
+    show(document, output, "history.print_events", none=f"there are no events{where}")
 
 
 @click.command("history")
+@job_argument
 @_history_options
 def history_command(job: str, journals: tuple[Path, ...], output: str, **options: Any) -> None:
     """List the runs of a job, as sacct does.
@@ -98,29 +126,32 @@ def history_command(job: str, journals: tuple[Path, ...], output: str, **options
 
 def _history_of(job: str, journals: Sequence[Path], options: dict[str, Any]) -> HistoryDocument:
     namespace = namespace_of(options)
-    if options["files"]:
-        raise stop("ringwise: manifests have no history; use --journal FILE, or query a lab")
-    if journals:
-        return _history_of_journals(job, namespace, journals, options)
-    return ask(options, lambda source: source.history(job, namespace))
-
-
-def _history_of_journals(
-    job: str, namespace: str | None, journals: Sequence[Path], options: dict[str, Any]
-) -> HistoryDocument:
+    _check_history_options(journals, options)
+    if not journals:
+        return ask(options, lambda source: source.history(job, namespace))
     from ringwise.apps.job_history import history_of
-    from ringwise.apps.journal.format import JournalError
     from ringwise.views.history import history_document
     from ringwise.views.names import qualified
 
-    if options["lab"] is not None:
+    recorded = _read_journals(lambda: history_of(qualified(job, namespace), journals))
+    return history_document(recorded.history, recorded.until, recorded.notes)
+
+
+def _check_history_options(journals: Sequence[Path], options: dict[str, Any]) -> None:
+    if options["files"]:
+        raise stop("ringwise: manifests have no history; use --journal FILE, or query a lab")
+    if journals and options["lab"] is not None:
         raise stop("ringwise: --journal and --lab cannot be combined")
+
+
+def _read_journals(read: Callable[[], Recorded]) -> Recorded:
+    from ringwise.apps.journal.format import JournalError
+
     try:
         with spinner("reading the journal"):
-            recorded = history_of(qualified(job, namespace), journals)
+            return read()
     except (JournalError, LookupError) as error:
         raise stop(f"ringwise: {error}") from None
-    return history_document(recorded.history, recorded.until, recorded.notes)
 
 
 def _show_history(document: HistoryDocument, output: str) -> None:

@@ -180,9 +180,12 @@ class HistoryBook:
         """By `namespace/name`, or by the name alone."""
         return [history for history in self.jobs.values() if name in (history.key, history.name)]
 
-    def groups_of(self, history: JobHistory) -> list[str]:
-        """Keys of the PodGroups of a job."""
-        return [group for group, key in self._groups.items() if key == history.key]
+    def groups(self) -> dict[str, list[str]]:
+        """Keys of the PodGroups of each job, by its key."""
+        result: dict[str, list[str]] = {}
+        for group, key in self._groups.items():
+            result.setdefault(key, []).append(group)
+        return result
 
     def adopt(self, history: JobHistory, group: str) -> None:
         """A job and its PodGroup that no event showed."""

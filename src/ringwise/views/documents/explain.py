@@ -11,6 +11,7 @@ from ringwise.views.documents.common import (
     Document,
     ExpectedStartFields,
     Fields,
+    More,
     Nanoseconds,
     OmittedChecks,
     SwitchClass,
@@ -118,6 +119,24 @@ class HistoryEntryFields(Fields):
     message: str
     duration_seconds: Annotated[float | None, doc("Duration of what ends here.")]
     pods: list[PodStepFields]
+
+
+class EventFields(HistoryEntryFields):
+    """Something that happened to a job."""
+
+    namespace: str
+    job: str
+    type: Annotated[str, doc("Normal or Warning, as in Events of Kubernetes.")]
+
+
+class EventsDocument(Document, tag="ringwise.io/events/v1"):
+    """The events of all jobs of a namespace, oldest first."""
+
+    until: Annotated[str, doc("End of the known history.")]
+    notes: Annotated[list[str], doc("What the source of the events does not contain.")]
+    events: list[EventFields]
+    #: The oldest are omitted.
+    remaining_item_count: More = 0
 
 
 class JobRunFields(Fields):

@@ -102,9 +102,10 @@ _DOCUMENTS = (
     DocumentKind(dashboard.SeriesDocument, requests=("GET /api/v1/series",)),
     DocumentKind(shadow.ShadowReportDocument, "ringwise report --shadow"),
     DocumentKind(simulation.SimulationDocument, "ringwise simulate"),
+    DocumentKind(explain.EventsDocument, "ringwise events"),
     DocumentKind(
         explain.HistoryDocument,
-        "ringwise events",
+        "ringwise events --for",
         "ringwise history",
         "ringwise why --history",
         requests=("GET /api/v1/jobs/{namespace}/{name}/history",),
