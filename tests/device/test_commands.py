@@ -264,6 +264,23 @@ async def test_isolate_list_and_unisolate(tmp_path: Path) -> None:
         assert 'invalid chip "chip3": expected a name like Ascend910-3' in wrong.output
 
 
+async def test_a_node_is_cordoned_once(tmp_path: Path) -> None:
+    async with FakeApiServer() as api:
+        api.put(NODES, node_object())
+        config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
+        for command, said in (("cordon", "cordoned"), ("uncordon", "uncordoned")):
+            for before in ("", "already "):
+                ran = await asyncio.to_thread(invoke, command, NODE, config)
+                assert (ran.exit_code, ran.stdout) == (0, f"node {NODE} {before}{said}\n")
+            assert bool(api.get(NODES, NODE)["spec"].get("unschedulable")) is (command == "cordon")
+        assert api.count(f"PATCH /api/v1/nodes/{NODE}") == 2
+        # Who may patch nodes, and not list them, can cordon them.
+        await asyncio.to_thread(invoke, "cordon", NODE, config)
+        api.fault("/api/v1/nodes", status=403, times=1)
+        ran = await asyncio.to_thread(invoke, "cordon", NODE, config)
+        assert ran.stdout == f"node {NODE} cordoned\n"
+
+
 async def test_a_node_that_is_gone_is_unisolated(tmp_path: Path) -> None:
     async with FakeApiServer() as api:
         api.put(NODES, node_object())

@@ -13,6 +13,9 @@ from tests.lab.rig import Terminal, job, pod, queue
 
 def test_cordon_drain_and_fault(terminal: Terminal) -> None:
     assert terminal.ok("cordon node-0") == "node node-0 cordoned\n"
+    assert terminal.ok("cordon node-0") == "node node-0 already cordoned\n"
+    assert terminal.json("cordon node-0")["changed"] is False
+    assert terminal.ok("uncordon node-1") == "node node-1 already uncordoned\n"
     terminal.ok("fault inject chip node-1 0-2,5")
     terminal.ok("fault inject network node-2 7")
     found = {node["name"]: node for node in terminal.json("get nodes")["nodes"]}

@@ -57,8 +57,8 @@ _MOVE_PLANS = Resource(*MOVE_PLANS)
 
 
 def _cordon(access: Access, action: str, request: NodeRequest) -> NodeChangeDocument:
-    cordon(access, request.node, on=action == "cordon")
-    return node_change(request.node, action)
+    changed = cordon(access, request.node, on=action == "cordon")
+    return node_change(request.node, action, changed=changed)
 
 
 def _isolate(access: Access, action: str, request: IsolateRequest) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
+
 from ringwise.apps.live import read_cluster
 from ringwise.apps.loading import from_bundle
 from ringwise.apps.targets import UnknownTargetError, find_target
 from ringwise.kubeclient.client import MAX_CONFLICTS, PAGE_SIZE, ApiError, Client, IgnoredStatus, run
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.list_watch import page_reader, raw_page
+from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import NODES, Resource
 from ringwise.manifests.objects.custom_resources import CustomResourceWire, without_nulls
 from ringwise.manifests.objects.isolations import (
@@ -32,23 +34,42 @@ def isolate(access: Access, wanted: Isolation, *, on: bool) -> bool:
 
     async def change(client: Client) -> bool:
         if on:
-            await (_check_node(client, wanted.node) if wanted.node else _check_group(client, wanted.target))
+            await (_find_node(client, wanted.node) if wanted.node else _check_group(client, wanted.target))
         changed = await _change(client, wanted, on=on)
         if not on and not changed and wanted.node:
             # A name that was mistyped is an error; a node that does not exist can be unisolated all the same.
-            await _check_node(client, wanted.node)
+            await _find_node(client, wanted.node)
         return changed
 
     return run(access, change)
 
 
-def cordon(access: Access, node: str, *, on: bool) -> None:
-    """Mark a node as unschedulable or schedulable, as kubectl does. Raises UnknownTargetError."""
-    body = {"spec": {"unschedulable": on or None}}
-    with IgnoredStatus(404):
-        run(access, lambda client: client.patch(NODES, None, node, body))
-        return
-    raise UnknownTargetError(f'node "{node}" not found')
+class _NodeSpec(msgspec.Struct):
+    unschedulable: bool | None = False
+
+
+class _Node(msgspec.Struct):
+    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
+
+
+def cordon(access: Access, node: str, *, on: bool) -> bool:
+    """Mark a node as unschedulable or schedulable, as kubectl does; False if it was so already.
+
+    Raises UnknownTargetError.
+    """
+
+    async def change(client: Client) -> bool:
+        # Who may not list nodes may still be allowed to patch them.
+        with IgnoredStatus(403):
+            if bool((await _find_node(client, node)).spec.unschedulable) == on:
+                return False
+        body = {"spec": {"unschedulable": on or None}}
+        with IgnoredStatus(404):
+            await client.patch(NODES, None, node, body)
+            return True
+        raise UnknownTargetError(f'node "{node}" not found')
+
+    return run(access, change)
 
 
 async def _change(client: Client, wanted: Isolation, *, on: bool) -> bool:
@@ -103,12 +124,12 @@ async def _check_group(client: Client, target: str) -> None:
     find_target(loaded.view, target)
 
 
-async def _check_node(client: Client, node: str) -> None:
+async def _find_node(client: Client, node: str) -> _Node:
     """By a list: readers of the cluster may list nodes, and need no other verb for this."""
     # These signs are none of a node's name, and have a meaning in a selector.
     if not any(sign in node for sign in ",=!\\"):
         selected = {"fieldSelector": f"metadata.name={node}"}
-        async for page in client.pages(NODES.path(), selected, 1, raw_page):
-            if page.items:
-                return
+        async for page in client.pages(NODES.path(), selected, 1, page_reader(_Node)):
+            for found in page.items or ():
+                return found
     raise UnknownTargetError(f'node "{node}" not found')

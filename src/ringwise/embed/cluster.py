@@ -192,8 +192,9 @@ class EmbeddedCluster:
                 self.nodes.isolation_changed(entry.node, self.now)
         return True
 
-    def cordon(self, node: str, on: bool = True) -> None:
-        self.nodes.cordon(node, on)
+    def cordon(self, node: str, on: bool = True) -> bool:
+        """False: it was so already."""
+        return self.nodes.cordon(node, on)
 
     def set_ready(self, node: str, ready: bool) -> None:
         self.nodes.set_ready(node, ready)

@@ -42,10 +42,13 @@ class SimulatedNodes:
     def report(self, node: str, resource: str) -> DeviceReport | None:
         return self._table.find(DeviceReport, report_key(node, resource))
 
-    def cordon(self, name: str, on: bool = True) -> None:
+    def cordon(self, name: str, on: bool = True) -> bool:
+        """False: it was so already."""
         node = self._node(name)
-        if node.unschedulable != on:
+        changed = node.unschedulable != on
+        if changed:
             self._put(replace(node, unschedulable=on))
+        return changed
 
     def set_ready(self, name: str, ready: bool) -> None:
         node = self._node(name)

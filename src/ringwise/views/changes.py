@@ -9,10 +9,10 @@ from ringwise.views.documents.reservations import ReservationChangeDocument, Res
 
 
 def node_change(
-    node: str, action: str, leaving: Sequence[str] = (), at: str | None = None
+    node: str, action: str, leaving: Sequence[str] = (), at: str | None = None, *, changed: bool = True
 ) -> NodeChangeDocument:
     evicted = list(leaving)
-    return NodeChangeDocument(node=node, action=action, evicted_pods=evicted, start=at)
+    return NodeChangeDocument(node=node, action=action, evicted_pods=evicted, start=at, changed=changed)
 
 
 def reservation_change(

@@ -340,8 +340,7 @@ class LabServer:
     @_change(requests.NodeRequest, "cordon", "uncordon")
     def _change_node(self, action: str, request: requests.NodeRequest) -> Any:
         node = find_name(self.live.objects, "node", request.node)
-        self.live.cordon([node], on=action == "cordon")
-        return node_change(node, action)
+        return node_change(node, action, changed=self.live.cordon([node], on=action == "cordon"))
 
     @_change(requests.DeleteRequest, "delete")
     def _delete(self, _action: str, request: requests.DeleteRequest) -> Any:

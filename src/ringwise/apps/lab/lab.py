@@ -527,11 +527,11 @@ class LiveLab:
                     f"{agrees(len(inside), 'it', 'them')} first"
                 )
 
-    def cordon(self, names: Iterable[str], *, on: bool = True) -> None:
-        """Cordon or uncordon nodes, all at once."""
+    def cordon(self, names: Iterable[str], *, on: bool = True) -> bool:
+        """Cordon or uncordon nodes, all at once; False: they were so already."""
         with self._request():
-            for name in names:
-                self.cluster.cordon(name, on)
+            changes = [self.cluster.cordon(name, on) for name in names]
+            return any(changes)
 
     def isolate(self, *wanted: Isolation, on: bool = True) -> bool:
         """Take things out of use at once, or back into use; False: they were so already."""

@@ -31,7 +31,12 @@ from ringwise.cli.options import (
 from ringwise.cli.output import complain, stop
 from ringwise.cli.query.queries import ask, only_lab, show, show_text
 from ringwise.grammar import counted
-from ringwise.views.documents.changes import AdvanceDocument, DeleteDocument, SubmitDocument
+from ringwise.views.documents.changes import (
+    AdvanceDocument,
+    DeleteDocument,
+    NodeChangeDocument,
+    SubmitDocument,
+)
 from ringwise.views.kinds import KINDS, ShownKind
 
 if TYPE_CHECKING:
@@ -296,10 +301,10 @@ def _cordon(action: str, nodes: tuple[str, ...], output: str, options: dict[str,
 
     target = change_target(options)
     for number, node in enumerate(nodes):
-        document = target.change(action, NodeRequest(node))
+        document = target.change(action, NodeRequest(node), document=NodeChangeDocument)
         if number and output == "yaml":
             click.echo("---")
-        show_text(document, output, f"node {node} {action}ed")
+        show_text(document, output, f"node {node} {'' if document.changed else 'already '}{action}ed")
 
 
 _isolating = with_options(

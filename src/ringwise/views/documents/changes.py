@@ -49,6 +49,9 @@ class NodeChangeDocument(Document, tag="ringwise.io/node-change/v1"):
     action: Annotated[str, doc("cordon, uncordon or drain.")]
     evicted_pods: Annotated[list[str], doc("Pods that are evicted.")]
     start: Annotated[str | None, doc("Start of a scheduled drain; null: now.")]
+    changed: Annotated[bool, doc("False if a node was cordoned or uncordoned already; otherwise absent.")] = (
+        True
+    )
 
 
 class JobChangeDocument(Document, tag="ringwise.io/job-change/v1"):
