@@ -246,8 +246,11 @@ async def test_isolate_list_and_unisolate(tmp_path: Path) -> None:
         assert whole.stdout == "node node-1 isolated\n"
         back = await typed("unisolate", NODE)
         assert back.stdout == "node node-1 is no longer isolated\n"
+        left = "note: 1 chip stays isolated: Ascend910-3\n"
+        assert left in back.stderr
+        assert back.stderr.endswith("to end that, too: ringwise unisolate node-1 Ascend910-3\n")
         nothing = await typed("unisolate", NODE)
-        assert nothing.stdout == "node node-1 is not isolated\n"
+        assert (nothing.stdout, left in nothing.stderr) == ("node node-1 is not isolated\n", True)
         more = await typed("isolate", NODE, "Ascend910-3", "Ascend910-4", "--reason=more")
         assert more.stdout == "chip Ascend910-3, Ascend910-4 of node node-1 isolated\n"
         await typed("unisolate", NODE, "Ascend910-4")

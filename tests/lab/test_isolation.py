@@ -46,6 +46,21 @@ def test_a_group_of_nodes_is_isolated_shown_and_unisolated(
         assert not any(one["chips"][0]["isolated"] for one in terminal.json("get nodes")["nodes"])
 
 
+def test_unisolate_of_a_node_names_the_chips_that_stay_isolated(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2)):
+        terminal.ok(f"isolate node-0 Ascend910-2 Ascend910-1 {way(tmp_path)}")
+        terminal.ok(f"isolate node-1 Ascend910-5 {way(tmp_path)}")
+        terminal.ok(f"isolate node-0 {way(tmp_path)}")
+        ended = terminal.run("unisolate node-0")
+        assert ended.stdout == "node node-0 is no longer isolated\n"
+        assert ended.stderr == (
+            "note: 2 chips stay isolated: Ascend910-1, Ascend910-2\n"
+            "to end that, too: ringwise unisolate node-0 Ascend910-1 Ascend910-2\n"
+        )
+        assert terminal.run("unisolate node-0 Ascend910-1").stderr == ""
+
+
 def test_a_job_waits_for_an_isolated_switch_and_why_names_the_command(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, nodes(4, leaf_size=2)):

@@ -19,7 +19,7 @@ from ringwise.apps.lab.requests import (
     UnreserveRequest,
 )
 from ringwise.apps.lab.submission import Submission
-from ringwise.apps.live_isolations import cordon, isolate, requires
+from ringwise.apps.live_isolations import cordon, isolate, read_isolations, requires
 from ringwise.apps.reservations import unknown_reservation
 from ringwise.apps.suspension import ACTIONS, JobChangeRequest, message_of
 from ringwise.apps.targets import UnknownTargetError, isolation_answer, isolation_of, moment, named
@@ -65,7 +65,8 @@ def _isolate(access: Access, action: str, request: IsolateRequest) -> dict[str, 
     now = time.time_ns()
     start = None if request.at is None else moment(request.at, now)
     wanted = isolation_of(*named(request.target), *request.chips, reason=request.reason, start=start)
-    return isolation_answer(wanted, isolate(access, wanted, on=action == "isolate"), now)
+    changed = isolate(access, wanted, on=action == "isolate")
+    return isolation_answer(wanted, changed, now, read_isolations(access) if action == "unisolate" else ())
 
 
 def _reserve(access: Access, action: str, request: ReserveRequest) -> ReservationChangeDocument:

@@ -95,6 +95,10 @@ async def _change(client: Client, wanted: Isolation, *, on: bool) -> bool:
                 raise
 
 
+def read_isolations(access: Access) -> list[Isolation]:
+    return [one for one, _ in run(access, _isolations).values()]
+
+
 async def _isolations(client: Client) -> dict[str, tuple[Isolation, str]]:
     """Each with its version, by name. One that cannot be read is left alone."""
     result: dict[str, tuple[Isolation, str]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Any
 
@@ -21,6 +22,7 @@ from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation
+from ringwise.topology.natural import natural_key
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import whole_number
 
@@ -73,9 +75,19 @@ def isolation_of(kind: str, name: str, *chips: str, **facts: Any) -> Isolation:
     return Isolation(name, chips, **facts)
 
 
-def isolation_answer(one: Isolation, changed: bool, now: int) -> dict[str, Any]:
-    """The result of a request to isolate something or to end an isolation."""
-    return {"target": one.target, "title": one.title, "changed": changed, "now": now, "start": one.start}
+def isolation_answer(
+    one: Isolation, changed: bool, now: int, existing: Iterable[Isolation] = ()
+) -> dict[str, Any]:
+    """The result of a request to isolate something or to end an isolation; `existing`: after it."""
+    chips = {chip for other in existing if one.node and other.node == one.node for chip in other.chips}
+    return {
+        "target": one.target,
+        "title": one.title,
+        "changed": changed,
+        "now": now,
+        "start": one.start,
+        "isolated_chips": sorted(chips, key=natural_key),
+    }
 
 
 def span_of(text: str) -> int | None:

@@ -444,7 +444,7 @@ class LabServer:
         start = None if request.at is None else time_ahead(live, request.at)
         wanted = isolation_of(kind, name, *request.chips, by=request.by, reason=request.reason, start=start)
         changed = live.isolate(wanted, on=action == "isolate")
-        return isolation_answer(wanted, changed, live.now)
+        return isolation_answer(wanted, changed, live.now, live.cluster.all(Isolation))
 
     @_change(requests.UnreserveRequest, "unreserve")
     def _unreserve(self, action: str, request: requests.UnreserveRequest) -> Any:

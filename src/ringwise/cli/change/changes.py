@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.change.targets import POLL_SECONDS, ChangeTarget, LabTarget, change_target
+from ringwise.cli.commands import program_of
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
@@ -323,22 +324,30 @@ def isolate_command(target: str, chips: tuple[str, ...], reason: str, **options:
 
     Pods that use them continue; no new pod is scheduled on them.
     """
-    what, changed = _isolate("isolate", target, chips, reason, options)
-    click.echo(f"{what} isolated" if changed else f"{what} is isolated already")
+    what, answer = _isolate("isolate", target, chips, reason, options)
+    click.echo(f"{what} isolated" if answer["changed"] else f"{what} is isolated already")
 
 
 @click.command("unisolate")
 @_isolating
 def unisolate_command(target: str, chips: tuple[str, ...], **options: Any) -> None:
-    """End the isolation of chips, a node, switch or SuperPoD."""
-    what, changed = _isolate("unisolate", target, chips, "", options)
-    click.echo(f"{what} is no longer isolated" if changed else f"{what} is not isolated")
+    """End the isolation of chips, a node, switch or SuperPoD.
+
+    Chips of a node that were isolated by name stay isolated.
+    """
+    what, answer = _isolate("unisolate", target, chips, "", options)
+    click.echo(f"{what} is no longer isolated" if answer["changed"] else f"{what} is not isolated")
+    if not chips and (left := answer["isolated_chips"]):
+        complain(f"note: {counted(left, 'chip stays', 'chips stay')} isolated: {', '.join(left)}")
+        complain(
+            f"to end that, too: {program_of(click.get_current_context())} unisolate {target} {' '.join(left)}"
+        )
 
 
 def _isolate(
     action: str, target: str, chips: tuple[str, ...], reason: str, options: dict[str, Any]
-) -> tuple[str, bool]:
-    """What it is about, in words, and whether it changed."""
+) -> tuple[str, dict[str, Any]]:
+    """What it is about, in words, and the answer."""
     from ringwise.apps.lab.requests import IsolateRequest
     from ringwise.apps.targets import NODE, Target, isolation_of, named
 
@@ -349,7 +358,7 @@ def _isolate(
         raise click.UsageError(str(problem)) from None
     what = str(Target(kind, name, ())) if not chips else f"chip {', '.join(chips)} of {NODE} {name}"
     request = IsolateRequest(target, list(chips), getpass.getuser(), reason)
-    return what, bool(change_target(options).change(action, request)["changed"])
+    return what, change_target(options).change(action, request)
 
 
 @click.command("advance", context_settings={"ignore_unknown_options": True})
