@@ -1,6 +1,6 @@
 """Writes samples of what this version writes: files, records for the next leader, JSON documents.
 
-    python -m tests.compatibility.record
+    .venv/bin/python -m tests.compatibility.record
 
 A sample that exists is never written anew: it is what some version wrote. Documents come from the tests that
 make them: with RINGWISE_WRITE_GOLDEN, `check_document` keeps the first one of each schema that has no sample.

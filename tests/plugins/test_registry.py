@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
 from ringwise import plugins
+from ringwise.framework import reasons as framework_reasons
 from ringwise.framework.arguments import Argument, ArgumentFamily, printed
 from ringwise.framework.registry import PluginSpec
 from ringwise.plugins import PLUGINS, binpack
-from ringwise.plugins.gang import reasons as gang_reasons
-from ringwise.plugins.predicates import reasons as predicates_reasons
-from ringwise.plugins.proportion import reasons as proportion_reasons
-from ringwise.plugins.topology910 import reasons as topology910_reasons
 from ringwise.reasons import ReasonKind, kinds_in
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from tests.builders.session_lab import cluster
 
-KINDS = [
-    kind
-    for module in (gang_reasons, predicates_reasons, proportion_reasons, topology910_reasons)
-    for kind in kinds_in(vars(module))
+MODULES = [
+    importlib.import_module(one.name)
+    for one in pkgutil.walk_packages(plugins.__path__, f"{plugins.__name__}.")
 ]
+#: Those of the plugins, without the ones that they import from the framework.
+KINDS = list(
+    {
+        id(kind): kind
+        for module in MODULES
+        for kind in kinds_in(vars(module))
+        if kind not in kinds_in(vars(framework_reasons))
+    }.values()
+)
 FOLDER = Path(plugins.__file__).parent
 
 

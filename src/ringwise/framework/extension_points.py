@@ -210,16 +210,15 @@ SUB_JOB_PIPELINED = ExtensionPoint[JobVote]("sub_job_pipelined", "sub_job_pipeli
 #: The sort key of a sub-group of the job; the smallest is placed first.
 SUB_JOB_ORDER = ExtensionPoint[Callable[[Job, SubGroup], SortKey]]("sub_job_order", "sub_job_order")
 JOB_ENQUEUEABLE = ExtensionPoint[JobVote]("job_enqueueable", "job_enqueued")
-#: A job was enqueued.
-#: Called after something happened to the job.
+#: Called after a job was enqueued.
 JOB_ENQUEUED = ExtensionPoint[Callable[[Job], None]]("job_enqueued", "job_enqueued")
 JOB_STARVING = ExtensionPoint[JobCondition]("job_starving", "job_starving")
-#: Whether something holds for the queue.
+#: Whether the queue uses more than it deserves.
 OVERUSED = ExtensionPoint[Callable[[Queue], bool]]("overused", "overused")
 #: Why the queue may not give this pod what it requests; None when it may.
 ALLOCATABLE = ExtensionPoint[Callable[[Queue, Pod], Reason | None]]("allocatable", "allocatable")
-#: The first plugin that answers counts.
-#: The share of the queue; None if the plugin does not know it. For reports: nothing decides by it.
+#: The share of the queue; None if the plugin does not know it. The first plugin that answers counts. It is
+#: for reports only.
 QUEUE_SHARE = ExtensionPoint[Callable[[Queue], QueueShare | None]]("queue_share")
 #: Whether the queue may take resources from other queues for this pod.
 PREEMPTIVE = ExtensionPoint[Callable[[Queue, Pod], bool]]("preemptive", "preemptive")
@@ -228,16 +227,15 @@ PREDICATE = ExtensionPoint[Predicate]("predicate", "predicate")
 NODE_SET = ExtensionPoint[Callable[[PodClass], Sequence[NodeSet]]]("node_set", "predicate")
 #: A filter for what only a single node can answer; None for a pod that needs no filter.
 NODE_FILTER = ExtensionPoint[Callable[[Job, Pod], NodeFilter | None]]("node_filter", "predicate")
-#: The first plugin that registers one decides.
+#: The rules for claims of volumes. The first plugin that registers some decides.
 CLAIMS = ExtensionPoint[ClaimRules]("claims", "predicate")
 NODE_SCORE = ExtensionPoint[NodeScore]("node_score", "node_order")
 #: Extra scores of nodes, for what the shape of a node does not show; none for most pods.
 NODE_PREFERENCE = ExtensionPoint[Callable[[Job, Pod], Sequence[ScoredNodes]]]("node_preference", "node_order")
-#: The first plugin that answers decides.
-#: Nodes for all pending pods of a job, why there are none, or None to have them placed one by one.
+#: Nodes for all pending pods of a job, why there are none, or None to have them placed one by one. The first
+#: plugin that answers decides.
 JOB_PLAN = ExtensionPoint[Callable[[Job, Sequence[Pod]], JobPlan | Reason | None]]("job_plan")
-#: The first plugin that answers decides.
-#: The domains to try; None where the topology restricts nothing.
+#: The domains to try; None if the topology restricts nothing. The first plugin that answers decides.
 DOMAINS = ExtensionPoint[Callable[[DomainRequest], DomainCandidates | None]]("domains", "hyper_node_gradient")
 #: The score of a domain for these pods.
 DOMAIN_SCORE = ExtensionPoint[Callable[[DomainRequest, Domain], float]]("domain_score", "hyper_node_order")

@@ -31,7 +31,7 @@ class JobChanged(JobEvent):
 
 @dataclass(slots=True)
 class JobSpecChanged:
-    """What it asks for is different."""
+    """A pod or the PodGroup of the job came, went or changed."""
 
     key: str
 

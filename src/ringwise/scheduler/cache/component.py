@@ -170,7 +170,10 @@ class Component(ContextUser):
         return False
 
     def may_decide(self, job: Job, now: int) -> bool:
-        """Return whether an active job is decided in this cycle; it can update what it knows of the job."""
+        """Return whether an active job is decided in this cycle; it can update what it knows of the job.
+
+        A component that returns False must settle the job in the job queue, or activate it later.
+        """
         return True
 
     def end_cycle(self, session: Session) -> None:
