@@ -187,6 +187,20 @@ def test_files_are_submitted(command: str, own: Terminal) -> None:
     assert own.ok("scancel job/again --ignore-not-found") in (submitted, "there is nothing to delete\n")
 
 
+def test_create_refuses_an_object_that_exists(own: Terminal) -> None:
+    own.ok("apply -f -", job("again"))
+    for flags in ("", " --dry-run"):
+        ran = own.run(f"create -f -{flags}", job("new") + "---\n" + job("again"))
+        assert (ran.exit_code, ran.stdout) == (1, "")
+        assert ran.stderr == (
+            "ringwise: AlreadyExists: Job lab/again already exists\n"
+            "ringwise: to change it: ringwise apply -f FILE\n"
+        )
+    # All objects are stored, or none.
+    assert "lab/new" not in own.ok("get jobs -o name")
+    assert "lab/again: " in own.ok("apply -f -", job("again"))
+
+
 @pytest.mark.parametrize("command", ["create -n team-a -f", "submit --namespace=team-a"])
 def test_n_is_the_namespace_of_objects_that_have_none(command: str, own: Terminal) -> None:
     manifest = queue("again") + "---\n" + job("again").replace(", namespace: lab", "")

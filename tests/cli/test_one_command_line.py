@@ -402,14 +402,25 @@ def test_custom_resources_are_submitted_to_a_cluster_and_deleted(tmp_path: Path)
     file = tmp_path / "wanted.yaml"
     file.write_text(WANTED)
     submit = f"submit {file}"
-    commands = (f"{submit} --dry-run", submit, submit, f"delete -f {file}", submit, "delete isolation --all")
+    commands = (
+        f"{submit} --dry-run",
+        submit,
+        submit,
+        f"create -f {file}",
+        f"delete -f {file}",
+        submit,
+        "delete isolation --all",
+    )
     ran, api = on_cluster(
         tmp_path, one_node, *commands, "delete usagelimit gone few", "delete usagelimit few"
     )
-    assert [one.exit_code for one in ran] == [0, 0, 0, 0, 0, 0, 2, 0], [one.stderr for one in ran]
+    assert [one.exit_code for one in ran] == [0, 0, 0, 1, 0, 0, 0, 2, 0], [one.stderr for one in ran]
     assert ran[0].stdout.splitlines()[0].endswith("created (dry run)")
     assert {line.split()[-1] for line in ran[1].stdout.splitlines()} == {"created"}
     assert {line.split()[-1] for line in ran[2].stdout.splitlines()} == {"changed"}
+    created = ran.pop(3)
+    assert created.stdout == ""
+    assert "already exists; to change it: kubectl ringwise apply -f FILE" in created.stderr
     assert sorted(ran[3].stdout.split()[::3]) == ["isolation", "reservation", "usagelimit"]
     # Of objects of which one does not exist none is deleted.
     assert ran[6].stderr.endswith("ringwise: there is no usagelimit gone\n")

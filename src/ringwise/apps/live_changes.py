@@ -120,16 +120,16 @@ def _submit(access: Access, _action: str, request: Submission) -> SubmitDocument
         raise NotInClusterError(f"only {kinds} can be submitted to a cluster; others: kubectl create -f FILE")
 
     async def write(client: Client) -> list[SubmittedFields]:
-        rows = [await _put(client, one, dry_run=True) for one in objects]
+        rows = [await _put(client, one, dry_run=True, create=request.create) for one in objects]
         if not request.dry_run:
-            rows = [await _put(client, one) for one in objects]
+            rows = [await _put(client, one, create=request.create) for one in objects]
         return rows
 
     rows = run(access, write)
     return SubmitDocument(dry_run=request.dry_run, objects=rows, jobs=[])
 
 
-async def _put(client: Client, one: Any, *, dry_run: bool = False) -> SubmittedFields:
+async def _put(client: Client, one: Any, *, dry_run: bool = False, create: bool) -> SubmittedFields:
     resource, body_of = _BODIES[type(one)]
     body = without_nulls(body_of(one))
     name = body["metadata"]["name"]
@@ -140,6 +140,11 @@ async def _put(client: Client, one: Any, *, dry_run: bool = False) -> SubmittedF
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise
+        if create:
+            hint = "to change it: kubectl ringwise apply -f FILE"
+            raise ApiError(
+                error.status, error.reason, f"{resource.kind} {name} already exists; {hint}"
+            ) from None
         # A merge would keep the entries of a map that the object no longer has.
         changed = msgspec.json.encode([{"op": "add", "path": "/spec", "value": body["spec"]}])
         path = resource.path(None, name)

@@ -112,6 +112,7 @@ class LazyGroup(click.Group):
 
             count = next((count for count in (3, 2) if " ".join(args[:count]) in ALIASES), 1)
             typed = " ".join(args[:count])
+            ctx.meta[COMMAND] = typed
             args = [*ALIASES.get(typed, typed).split(" "), *args[count:]]
         try:
             return super().resolve_command(ctx, args)
@@ -162,6 +163,8 @@ def program_of(ctx: click.Context) -> str:
 #: Keys of the context: whether the program asks clusters by default; what was typed after its name.
 ASKS_CLUSTERS = "ringwise.asks-clusters"
 TYPED = "ringwise.typed"
+#: The command as it was typed, which may be another name for the one that is run.
+COMMAND = "ringwise.command"
 
 COMPONENTS = {
     "scheduler": CommandEntry("run.components", "Run the scheduler on a Kubernetes cluster"),

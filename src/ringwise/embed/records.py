@@ -29,6 +29,10 @@ class ObjectRefusedError(Exception):
     """The object is not accepted."""
 
 
+class AlreadyExistsError(ObjectRefusedError):
+    """An object that is to be created exists."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigMap:
     """A ConfigMap that the scheduler or the controller published."""

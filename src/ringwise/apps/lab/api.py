@@ -30,7 +30,7 @@ from ringwise.apps.forked_queries import (
     TooManyQuestionsError,
 )
 from ringwise.apps.lab import requests
-from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
+from ringwise.apps.lab.client import ALREADY_EXISTS, LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import OTHERS, LiveLab, SubmitReply
 from ringwise.apps.lab.maintenance import affected_jobs
@@ -55,7 +55,7 @@ from ringwise.apps.targets import (
     named,
 )
 from ringwise.embed.objects import ConflictError
-from ringwise.embed.records import ObjectRefusedError
+from ringwise.embed.records import AlreadyExistsError, ObjectRefusedError
 from ringwise.kubeclient.tasks import running
 from ringwise.manifests.bundle import missing_classes
 from ringwise.manifests.objects.custom_resources import CustomResourceWire
@@ -611,6 +611,8 @@ def _problem(error: Exception) -> tuple[int, str]:
             return 400, f"the request cannot be decoded: {error}"
         case TooManyQuestionsError():
             return 503, str(error)
+        case AlreadyExistsError():
+            return ALREADY_EXISTS, str(error)
     if isinstance(error, (*_REFUSALS, LookupError)):
         return 409, str(error)
     return 500, f"internal error: {type(error).__name__}: {error}"

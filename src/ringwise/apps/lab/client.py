@@ -26,8 +26,16 @@ class NoLabError(Exception):
     """No lab answers; the message is one line and names the remedy."""
 
 
+#: The status of an answer that something to be created exists.
+ALREADY_EXISTS = 412
+
+
 class RefusedByLabError(Exception):
     """The lab refused the request; the message has one line per problem."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.already_exists = status == ALREADY_EXISTS
 
 
 class _Line(msgspec.Struct):
@@ -99,7 +107,7 @@ class LabClient:
             said = response.getheader(PLUGIN_PROBLEMS, "[]")
             self.plugin_problems = msgspec.json.decode(said, type=list[str])
         if status >= 400:
-            raise RefusedByLabError(document.get("error", "the lab rejected the request"))
+            raise RefusedByLabError(document.get("error", "the lab rejected the request"), status)
         return document
 
     def _no_lab(self, problem: Exception) -> NoLabError:

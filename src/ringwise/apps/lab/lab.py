@@ -16,7 +16,7 @@ from ringwise.apps.extensions import new_scheduler, read_user_configuration
 from ringwise.apps.journal.format import JournalWriter
 from ringwise.apps.lab import faults
 from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.lab.submission import Submission, adopted, refusals, without_target
+from ringwise.apps.lab.submission import Submission, adopted, already_there, refusals, without_target
 from ringwise.apps.loading import check_holds
 from ringwise.apps.reservations import check_new, unknown_reservation
 from ringwise.apps.suspension import (
@@ -37,7 +37,7 @@ from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.parts import reported_chips
-from ringwise.embed.records import PUBLISHED, ConfigMap, ObjectRefusedError, key_of
+from ringwise.embed.records import PUBLISHED, AlreadyExistsError, ConfigMap, ObjectRefusedError, key_of
 from ringwise.embed.store import CopiedObjects, Store
 from ringwise.files import is_still
 from ringwise.framework.configuration import Configuration
@@ -329,6 +329,11 @@ class LiveLab:
         """Store everything or nothing; ObjectRefusedError has one line per problem."""
         submission.share_classes()
         self.cluster.pass_time(self.now)
+        if submission.create and (existing := already_there(self.cluster, submission.objects())):
+            lines = [
+                f"AlreadyExists: {_WORDS.get(kind, kind)} {key} already exists" for kind, key in existing
+            ]
+            raise AlreadyExistsError("\n".join([*lines, "to change it: ringwise apply -f FILE"]))
         wrong = refusals(self.cluster, submission.objects()) + self._misplaced(submission)
         wrong += without_target(self.cluster, submission)
         if wrong:

@@ -12,7 +12,7 @@ import msgspec
 
 from ringwise.apps.extensions import read_user_configuration
 from ringwise.embed.cluster import EmbeddedCluster
-from ringwise.embed.records import ObjectRefusedError, key_of, merged
+from ringwise.embed.records import ObjectRefusedError, TableKey, key_of, merged
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.kinds import STORED
 from ringwise.manifests.text.errors import DocumentError
@@ -50,6 +50,8 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
     queue_commands: list[QueueCommand] = []
     #: Only tell what would become of it.
     dry_run: bool = False
+    #: Objects that exist are an error, as for `kubectl create`, and not changed.
+    create: bool = False
 
     def of(self, kind: type[StoredKind]) -> list[StoredKind]:
         result: list[StoredKind] = getattr(self.stored, kind.__name__)
@@ -115,6 +117,11 @@ def refusals(cluster: EmbeddedCluster, objects: Iterable[object]) -> list[str]:
         except ObjectRefusedError as error:
             result.append(str(error))
     return result
+
+
+def already_there(cluster: EmbeddedCluster, objects: Iterable[object]) -> list[TableKey]:
+    """Return the names of the objects that the cluster has."""
+    return [name for name in map(key_of, objects) if cluster.table.get(name.kind, name.key) is not None]
 
 
 def without_target(cluster: EmbeddedCluster, submission: Submission) -> list[str]:

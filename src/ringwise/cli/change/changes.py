@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.change.targets import POLL_SECONDS, ChangeTarget, LabTarget, change_target
-from ringwise.cli.commands import program_of
+from ringwise.cli.commands import COMMAND, program_of
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
@@ -91,6 +91,7 @@ def submit_command(
     if problems:
         raise stop(*problems)
     submission.dry_run = dry_run
+    submission.create = click.get_current_context().meta.get(COMMAND) == "create"
     complain(*(f"note: {note}" for note in bundle.notes if note not in bundle.misspelled))
     if bundle.disruption_budgets:
         count = counted(len(bundle.disruption_budgets), "object")

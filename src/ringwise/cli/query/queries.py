@@ -306,7 +306,9 @@ def lab_client(lab: Path | None, text: str | None, hint: str = "") -> Iterator[L
     except NoLabError as error:
         raise stop(f"ringwise: {error}{hint}") from None
     except RefusedByLabError as error:
-        raise stop(*(f"ringwise: {line}" for line in str(error).splitlines())) from None
+        # As kubectl, and as a cluster.
+        code = ExitCode.FAILED if error.already_exists else ExitCode.BAD_INPUT
+        raise stop(*(f"ringwise: {line}" for line in str(error).splitlines()), code=code) from None
 
 
 # -- the target of a change ----------------------------------------------------------------------
