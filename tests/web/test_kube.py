@@ -134,6 +134,21 @@ async def test_however_many_ask_disruption_budgets_are_listed_now_and_then() -> 
         assert await listed() == 2
 
 
+async def test_a_slow_read_counts_from_its_end_for_all_who_waited_for_it() -> None:
+    now, reads = 0.0, 0
+
+    async def read() -> int:
+        nonlocal now, reads
+        await asyncio.sleep(0)
+        now, reads = now + 2 * BUDGETS_PERIOD, reads + 1
+        return reads
+
+    recent = Recent(read, BUDGETS_PERIOD, lambda: now)
+    assert set(await asyncio.gather(recent(), recent(), recent())) == {1}
+    now += BUDGETS_PERIOD
+    assert await recent() == 2
+
+
 async def test_a_standby_replica_says_who_leads() -> None:
     def settings(name: str) -> RunnerSettings:
         return RunnerSettings(lease=LeaseSettings(retry=1), identity=name)

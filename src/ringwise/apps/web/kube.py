@@ -99,9 +99,10 @@ class Recent(Generic[Value]):
 
     async def __call__(self) -> Value:
         async with self._turn:
-            now = self._clock()
-            if self._last is None or now - self._last[0] >= self._seconds:
-                self._last = now, await self._read()
+            if self._last is None or self._clock() - self._last[0] >= self._seconds:
+                value = await self._read()
+                # A server that is slow to answer is asked once for all who wait.
+                self._last = self._clock(), value
             return self._last[1]
 
 
