@@ -344,10 +344,33 @@ def test_watch_prints_rows_that_change_until_ctrl_c(
     assert (code, told.strip(), slept) == (0, "", [1.0] * 4)
     assert lines[0].startswith("job       queue     phase      ")
     assert lines[2].startswith("lab/one   default   Starting   1/1    8 ")
-    # A row that did not change is not printed again; columns stay where they are.
-    assert lines[3].startswith("lab/two   default   Pending    0/1    4 ")
+    # A row that did not change is not printed again. A pending job has a column more, below new headings.
+    assert (lines[0].split()[-1], lines[3].split()[-2:]) == ("age", ["starts", "in"])
+    assert lines[5].startswith("lab/two   default   Pending    0/1    4 ")
     assert [line.split()[0] for line in lines if line.startswith("lab/")] == ["lab/one", "lab/two"]
     assert lines[-1] == "job lab/two is no longer in the list"
+
+
+def test_watch_prints_the_headings_again_if_a_column_is_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of jobs that a fault affects, the table has one column more."""
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(job("one", 1, 8), job("two", 1, 8))
+        with pauses(
+            monkeypatch,
+            lambda: terminal.ok("delete job two"),
+            lambda: terminal.ok("fault inject chip node-0 3"),
+            lambda: terminal.submit(job("late", 1, 8)),
+        ):
+            run_main(monkeypatch, cli, f"get jobs --watch --lab {tmp_path}")
+    lines = capsys.readouterr().out.splitlines()
+    headings = [number for number, line in enumerate(lines) if line.startswith("job  ")]
+    assert ["affected by" in lines[number] for number in headings] == [False, True, True]
+    assert ["starts in" in lines[number] for number in headings] == [True, False, True]
+    assert lines[headings[1] + 2].startswith("lab/one")
+    assert lines[headings[2] + 2].startswith("lab/late")
 
 
 def test_watch_prints_no_row_again_because_time_passes(

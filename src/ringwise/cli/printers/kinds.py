@@ -53,13 +53,18 @@ def print_list(
     none: str = "",
     *,
     wide: bool = False,
-) -> None:
-    """A table of objects; where there is none, a line that says so. `none`: that line, of a part of them."""
+    heads: tuple[str, ...] = (),
+) -> tuple[str, ...]:
+    """A table of objects; where there is none, a line that says so. `none`: that line, of a part of them.
+
+    Return the headings of the table. `only` and `heads`: see `KindTable.draw`.
+    """
     rows = document[kind.plural]
     if not rows and (none or kind.name != "chip"):
         console.print(none or f"there are no {kind.plural}")
     else:
-        DRAWINGS[kind.name].table.draw(console, rows, document.get("now", 0), only, wide=wide)
+        table, now = DRAWINGS[kind.name].table, document.get("now", 0)
+        heads = table.draw(console, rows, now, only, wide=wide, heads=heads)
     if old := sum("reason_from_last_attempt" in row for row in rows):
         console.print(
             f"too many to try all: the reasons of {counted(old, kind.word)} are of the last attempt"
@@ -68,6 +73,7 @@ def print_list(
         console.print(f"search limit reached: no start was estimated for {counted(ahead, kind.word)}")
     if "remaining_item_count" in document:
         console.print(f"and {document['remaining_item_count']:,} more; --limit 0 shows all")
+    return heads
 
 
 def print_object(console: Console, document: Any, kind: str) -> None:

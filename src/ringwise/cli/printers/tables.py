@@ -104,6 +104,8 @@ class Table:
     gap: int = 3
     headings: bool = True
     rows: list[_Row] = field(default_factory=list)
+    #: The headings of the columns that were drawn last.
+    heads: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -131,16 +133,21 @@ class Table:
         """A row; plain strings are not markup. Cells that are missing are empty."""
         self.rows.append(_Row([*cells, *[""] * (len(self.columns) - len(cells))], note))
 
-    def print(self, console: Console, only: Collection[int] | None = None) -> None:
+    def print(
+        self, console: Console, only: Collection[int] | None = None, heads: tuple[str, ...] = ()
+    ) -> None:
+        """`only`: these rows, under headings if they are not `heads`, which stand above."""
         # At once: to print a line costs ten times as much as to lay it out.
-        console.print(_Lines(self._lines(console.width, only)), soft_wrap=True, end="")
+        console.print(_Lines(self._lines(console.width, only, heads)), soft_wrap=True, end="")
 
     def lines(self, width: int, only: Collection[int] | None = None) -> list[Text]:
         """The table as lines of at most this width. `only`: these rows, as they stand in the whole table."""
         lines = self._lines(width, only)
         return [line if isinstance(line, Text) else Text.assemble(*line) for line in lines]
 
-    def _lines(self, width: int, only: Collection[int] | None) -> Iterator[Text | Pieces]:
+    def _lines(
+        self, width: int, only: Collection[int] | None, heads: tuple[str, ...] = ()
+    ) -> Iterator[Text | Pieces]:
         inside = width - self.indent
         layout = self._layout(inside)
         rows = self.rows if only is None else [row for n, row in enumerate(self.rows) if n in only]
@@ -148,7 +155,9 @@ class Table:
         if layout is None:
             lines = self._stacked(inside, rows)
         else:
-            lines = self._drawn(layout, inside, rows, whole=only is None)
+            self.heads = (*(self.columns[n].name for n in layout.shown), self.note if layout.note else "")
+            headed = only is None or (bool(heads) and heads != self.heads)
+            lines = self._drawn(layout, inside, rows, whole=only is None, headed=headed)
         for line in lines:
             if isinstance(line, Text):
                 line.rstrip()
@@ -223,11 +232,11 @@ class Table:
     # -- the lines -------------------------------------------------------------------------------
 
     def _drawn(
-        self, layout: _Layout, width: int, rows: Sequence[_Row], *, whole: bool
+        self, layout: _Layout, width: int, rows: Sequence[_Row], *, whole: bool, headed: bool
     ) -> Iterator[Text | Pieces]:
         moved = [number for number in range(len(self.columns)) if number not in layout.shown]
         same = [number for number in moved if self._same_everywhere(number)]
-        if self.headings and whole:
+        if self.headings and headed:
             names: list[Cell] = [Text(column.name, "bold") for column in self.columns]
             yield from self._row(layout, _Row(names, Text(self.note, "bold")), width)
             yield Text("─" * layout.width)
@@ -330,12 +339,19 @@ class KindTable:
         only: Collection[int] | None = None,
         *,
         wide: bool = False,
-    ) -> None:
-        """`only`: numbers of the rows that are drawn, without headings, as they stand in the whole table."""
+        heads: tuple[str, ...] = (),
+    ) -> tuple[str, ...]:
+        """Return the headings of the columns.
+
+        `only`: numbers of the rows that are drawn, as they stand in the whole table; they have headings if
+        these are not `heads`, which stand above them.
+        """
         columns = [column for column in self.columns if wide or not column.wide]
-        Table.of(columns, rows, now, note=self.note(rows), notes=self.notes).print(console, only)
+        table = Table.of(columns, rows, now, note=self.note(rows), notes=self.notes)
+        table.print(console, only, heads)
         if only is None:
             self.remarks(console, rows, now)
+        return table.heads
 
 
 class _Lines:

@@ -130,17 +130,18 @@ def watch_list(
     options: dict[str, Any],
     question: Callable[[QuerySource], Any],
     document: Any,
-    draw: Callable[..., None],
+    draw: Callable[..., tuple[str, ...]],
     *,
     limit: int,
 ) -> None:
     """Draw the list, then each row that changes, as `kubectl get --watch` does, until Ctrl-C.
 
-    An object that left the list is printed as a line of text, because it no longer has a row.
+    An object that left the list is printed as a line of text, because it no longer has a row. If the
+    table gets other columns, its headings are printed again.
     """
     rows = document[kind]
     more = {"remaining_item_count": len(rows) - limit} if 0 < limit < len(rows) else {}
-    draw({**document, kind: rows[: limit or None], **more})
+    heads = draw({**document, kind: rows[: limit or None], **more})
     headed, previous = bool(rows), _by_key(kind, rows)
     seconds = SECONDS[source_of(options)]
     with suppress(KeyboardInterrupt), asking(options, follows=True) as source:
@@ -158,7 +159,7 @@ def watch_list(
                 if key not in previous or _lasting(previous[key]) != _lasting(row)
             ]
             if changed:
-                draw(document, changed if headed else None)
+                heads = draw(document, changed if headed else None, heads)
                 headed = True
             previous = current
 

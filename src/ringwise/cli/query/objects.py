@@ -68,10 +68,12 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     def question(source: QuerySource) -> Any:
         return source.get(kind, listing)
 
-    def draw(document: Any, only: Collection[int] | None = None) -> None:
+    def draw(
+        document: Any, only: Collection[int] | None = None, heads: tuple[str, ...] = ()
+    ) -> tuple[str, ...]:
         from ringwise.cli.printers.kinds import print_list
 
-        print_list(stdout_console(), document, shown, only, none, wide=output == "wide")
+        return print_list(stdout_console(), document, shown, only, none, wide=output == "wide", heads=heads)
 
     document = ask(options, question, unreachable=unreachable)
     if output == "name":

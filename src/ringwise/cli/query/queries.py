@@ -257,13 +257,13 @@ def talking_to_cluster(hint: str = "", unreachable: int = ExitCode.FAILED) -> It
 
 
 def show(
-    document: Any, output: str, printer: str | Callable[..., None], code: int = ExitCode.OK, **how: Any
+    document: Any, output: str, printer: str | Callable[..., object], code: int = ExitCode.OK, **how: Any
 ) -> None:
     """Print the document, or draw it by a printer: `MODULE.NAME` below `cli/printers`, or a function."""
     if output == "table":
         if isinstance(printer, str):
             module, _, name = printer.partition(".")
-            printer = cast("Callable[..., None]", getattr(import_module(f"{PRINTERS}.{module}"), name))
+            printer = cast("Callable[..., object]", getattr(import_module(f"{PRINTERS}.{module}"), name))
         printer(stdout_console(), document, **how)
     else:
         print_document(document, output)
