@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ringwise.apps.journal.format import JournalWriter, open_journal
+from ringwise.apps.journal.format import JournalWriter, header_line, open_journal
 from ringwise.apps.loading import from_bundle
 from ringwise.apps.place import place
 from ringwise.apps.queries import explain_job
@@ -448,6 +448,18 @@ def test_a_journal_that_was_cut_off_counts_up_to_there(tmp_path: Path) -> None:
     assert document["journals"][0]["batches"] == 1
     with unpacked_bundle(path, lambda name: name.startswith(JOURNAL)) as folder:
         assert replay(open_journal(folder / JOURNAL), CATALOG).difference is None
+
+
+@pytest.mark.parametrize("first", [0, 7])
+def test_a_journal_of_the_scheduler_is_in_the_bundle(first: int, tmp_path: Path) -> None:
+    journal = _written_journal(tmp_path)
+    _, *lines = journal.read_bytes().splitlines(keepends=True)
+    header = header_line(default_configuration(), ("volcano",), "scheduler-0", first)
+    journal.write_bytes(b"".join((header, *lines)))
+    path, document = _small(tmp_path, journals=((JOURNAL, journal),))
+    assert (document["missing"], document["journals"][0]["batches"]) == ([], 2)
+    with unpacked_bundle(path, lambda name: name.startswith(JOURNAL)) as folder:
+        assert json.loads((folder / JOURNAL).read_bytes().splitlines()[0])["first"] == first
 
 
 def test_a_journal_without_its_beginning_tells_no_names_in_details(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def _header(line: dict[str, Any], renaming: Renaming) -> dict[str, Any]:
     }
     if "scheduler" in line:
         header["scheduler"] = renaming.rename(line["scheduler"], TextRole.NAME)
-        header["first"] = int(line["first"])
+        header["first"] = int(line.get("first", 0))
     if line.get("awaits_groups"):
         header["awaits_groups"] = True
     return header
