@@ -44,6 +44,8 @@ DOCUMENT = {
         ("{.jobs[?(@.chips == 16)].name}", "bert"),
         ('{.jobs[?(@.node!="node-1")].name}', "bert"),
         ("{range .jobs[*].labels.*}[{@}]{end}", "[nlp]"),
+        # A value that cannot be read as JSON is text.
+        ("{.jobs[?(@.name==" + "[" * 50_000 + ")].chips}", ""),
     ],
 )
 def test_values(template: str, text: str) -> None:
@@ -57,6 +59,12 @@ def test_values(template: str, text: str) -> None:
         (".now", 'invalid jsonpath ".now": expected an expression in braces, such as {.name}'),
         ("", 'invalid jsonpath "": expected an expression in braces, such as {.name}'),
         ("{}", "invalid jsonpath \"\": expected .field, ['field'], [0], [*]"),
+        ("{" + " " * 60_000, "a closing brace or quote is missing"),
+        ("{'" + r"\'" * 60_000, "a closing brace or quote is missing"),
+        ("{range .jobs}" * 10_000, "{range} is nested more than 10 times"),
+        ("{.jobs[" + "9" * 5000 + "]}", "expected .field, ['field'], [0], [*]"),
+        ("{.jobs[?(@" + "[?(@" * 9000 + "==1)]}", "expected .field, ['field'], [0], [*]"),
+        ("{.empty[?(@..name==1)]}", 'invalid jsonpath "@..name": expected .field'),
         ("{.jobs[x]}", "invalid jsonpath \".jobs[x]\": expected .field, ['field'], [0], [*]"),
         ("{end}", "invalid jsonpath \"end\": expected .field, ['field'], [0], [*]"),
         ("{range .jobs[*]}{.name}", 'invalid jsonpath "{range .jobs[*]}{.name}": {end} is missing'),

@@ -12,11 +12,14 @@ from typing import Any
 from ringwise.grammar import quoted
 
 _QUOTED = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""
-_PART = re.compile(rf"""([^{{}}]+)|{{\s*((?:{_QUOTED}|[^{{}}"'])*?)\s*}}""")
+#: No part of a pattern matches what the next one matches: the time to search a template is linear.
+_PART = re.compile(rf"""([^{{}}]+)|{{((?:{_QUOTED}|[^{{}}"'])*)}}""")
 _STEP = re.compile(
-    rf"(?P<all>\.\*|\[\*\])|\.(?P<name>(?:\\.|[\w/-])+)|\[(?P<key>{_QUOTED})\]|\[(?P<index>-?\d+)\]"
+    rf"(?P<all>\.\*|\[\*\])|\.(?P<name>(?:\\.|[\w/-])+)|\[(?P<key>{_QUOTED})\]|\[(?P<index>-?[0-9]{{1,9}})\]"
     rf"|\[\?\(\s*(?P<path>@[^\s=!<>]*)\s*(?P<compare>[=!]=)\s*(?P<value>{_QUOTED}|[^\s)]+)\s*\)\]"
 )
+#: How many {range} may be nested.
+_MAX_NESTING = 10
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 
 #: Text, and a path that is printed or, with a body, repeats that for each of its values.
@@ -36,8 +39,8 @@ def parse_template(text: str) -> _Body:
         if part is None:
             raise _invalid(text[position:], "a closing brace or quote is missing")
         position = part.end()
-        plain, expression = part.groups()
-        word, _, path = (expression or "").partition(" ")
+        plain, expression = part[1], (part[2] or "").strip()
+        word, _, path = expression.partition(" ")
         if plain is not None:
             bodies[-1].append(plain)
         elif expression == "end" and len(bodies) > 1:
@@ -51,6 +54,8 @@ def parse_template(text: str) -> _Body:
             bodies[-1].append((path, body))
             if body is not None:
                 bodies.append(body)
+                if len(bodies) > _MAX_NESTING + 1:
+                    raise _invalid(text, f"{{range}} is nested more than {_MAX_NESTING} times")
     if len(bodies) > 1:
         raise _invalid(text, "{end} is missing")
     if all(isinstance(part, str) for part in bodies[0]):
@@ -77,6 +82,8 @@ def _steps(path: str) -> tuple[re.Match[str], ...]:
             raise _invalid(path, "expected .field, ['field'], [0], [*] or [?(@.field==\"value\")]")
         steps.append(step)
         position = step.end()
+        if step["path"]:
+            _steps(step["path"])
     return tuple(steps)
 
 
@@ -139,7 +146,7 @@ class _Values:
 def _literal(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _unescaped(text.strip("'"))
 
 
