@@ -277,6 +277,9 @@ def test_a_time_without_a_zone_is_in_utc(time: str) -> None:
         ("now+2days", "2026-02-02T10:30:00Z"),
         ("now+90", "2026-01-31T10:31:30Z"),
         ("+2:00:00", "2026-01-31T12:30:00Z"),
+        ("1sec", "2026-01-31T10:30:01Z"),
+        ("23:59:59", "2026-01-31T23:59:59Z"),
+        ("0:00", "2026-02-01T00:00:00Z"),
         ("1-12:00:00", "2026-02-01T22:30:00Z"),
         ("18:00", "2026-01-31T18:00:00Z"),
         ("9:00:30", "2026-02-01T09:00:30Z"),
@@ -292,10 +295,28 @@ def test_times_as_slurm_has_them(typed: str, expected: str) -> None:
     assert time_text(moment(typed, _NOW)) == expected
 
 
-@pytest.mark.parametrize("typed", ["now", "now+", "now+soon", "25:00", "18:60", "90", "1hours2", "dawn"])
+@pytest.mark.parametrize(
+    "typed", ["now", "now+", "now+soon", "25:00", "18:60", "90", "1hours2", "dawn", "5may", "31dec", "now2h"]
+)
 def test_times_that_are_invalid(typed: str) -> None:
     with pytest.raises(ValueError, match=r"invalid time|is in the past"):
         moment(typed, _NOW)
+
+
+@pytest.mark.parametrize(
+    ("period", "hours"),
+    [
+        ("--from 18:00 --to 8:00", 14),
+        ("--from 18:00 --to midnight", 6),
+        ("--from tomorrow --to 18:00", 18),
+        ("--from 18:00 --to 18:00", 24),
+    ],
+)
+def test_a_reservation_ends_at_the_next_such_time_after_its_start(
+    period: str, hours: int, terminal: Terminal
+) -> None:
+    reserved = terminal.json(f"reserve node-0 --queue default {period} --plan")["reservation"]
+    assert reserved["end"] - reserved["start"] == hours * 3600 * SECOND
 
 
 @pytest.mark.parametrize("typed", ["squeue --me", "get jobs --me"])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ringwise.apps.targets import find_target, moment
+from ringwise.apps.targets import find_target, is_time_of_day, moment
 from ringwise.durations import SECOND, time_text
 from ringwise.grammar import listed, quoted
 from ringwise.manifests.objects.custom_resources import CustomResourceWire
@@ -52,7 +52,8 @@ def reservation_of(objects: ClusterObjects, request: ReservationRequest, now: in
     try:
         start = now - now % SECOND if request.start == "now" else moment(request.start, now)
         option = "end"
-        end = moment(request.end, start if request.end.startswith("+") else now)
+        after_start = request.end.startswith("+") or is_time_of_day(request.end)
+        end = moment(request.end, start if after_start else now)
     except ValueError as problem:
         raise NotReservableError(f"{option}: {problem}") from None
     if end <= start:

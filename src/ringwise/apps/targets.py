@@ -31,7 +31,7 @@ NODE, SWITCH, SUPERPOD = "node", "switch", "superpod"
 FORMS = "NODE, switch/ADDRESS or superpod/ID"
 
 #: Units as they are spelled out: `2hours` is `2h`.
-_UNIT = re.compile(r"(?<=[0-9])([smhd])(?:ec|econd|in|inute|our|ay)s?\b", re.ASCII)
+_UNIT = re.compile(r"(?<=[0-9])(?:sec(?:ond)?|min(?:ute)?|hour|day)s?\b", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?", re.ASCII)
 _TIMES_OF_DAY = {"midnight": "00:00", "noon": "12:00"}
@@ -92,10 +92,18 @@ def isolation_answer(
 
 def span_of(text: str) -> int | None:
     """A duration that a person writes; None for anything else."""
-    text = _UNIT.sub(lambda unit: unit[1], text)
+    text = _UNIT.sub(lambda unit: unit[0][0], text)
     if "d" in text:
         return plain_duration(text)
     return clock_duration(text) if ":" in text else go_duration(text)
+
+
+def is_time_of_day(text: str) -> bool:
+    return _time_of_day(text) is not None
+
+
+def _time_of_day(text: str) -> re.Match[str] | None:
+    return _TIME_OF_DAY.fullmatch(_TIMES_OF_DAY.get(text, text))
 
 
 def moment(text: str, now: int) -> int:
@@ -105,10 +113,10 @@ def moment(text: str, now: int) -> int:
     """
     if text == "tomorrow":
         return (now // DAY + 1) * DAY
-    after = text.removeprefix("now").removeprefix("+")
+    after = text.removeprefix("now+" if text.startswith("now+") else "+")
     # As in Slurm: a number is seconds from now, and a time of day is the next one.
     ahead = int(after) * SECOND if text == f"now+{after}" and _NUMBER.fullmatch(after) else span_of(after)
-    if match := _TIME_OF_DAY.fullmatch(_TIMES_OF_DAY.get(text, text)):
+    if match := _time_of_day(text):
         hours, minutes, seconds = (int(part or 0) for part in match.groups())
         ahead = ((hours * 3600 + minutes * 60 + seconds) * SECOND - now - 1) % DAY + 1
     try:

@@ -48,7 +48,10 @@ _NAMED = 8
     metavar="TIME",
 )
 @option(
-    "--to --end end", "End of the reservation; +2h is two hours after its start.", default="", metavar="TIME"
+    "--to --end end",
+    "End of the reservation; +2h is two hours after its start, 18:00 the next 18:00 after it.",
+    default="",
+    metavar="TIME",
 )
 @option("--duration", "Same as --to +DURATION; a number is minutes.", default="", metavar="DURATION")
 @option("--queue", "Same as --for queue=QUEUE.", LabName("queue"), "")
