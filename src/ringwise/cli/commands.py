@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,17 +64,8 @@ class LazyGroup(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         typed = list(args)
-        # As in kubectl, -o=json is -o json, and --dry-run is a flag that can have a value.
-        end = args.index("--") if "--" in args else len(args)
-        args = [_SHORT_WITH_EQUALS.sub(r"\1", arg) for arg in args[:end]] + args[end:]
-        args = ["--dry-run" if arg in _DRY_RUN else arg for arg in args if arg != "--dry-run=none"]
-        # Global options of kubectl can precede the command.
-        first: list[str] = []
-        while not self.path and args and (option := args[0].partition("=")[0]) in _GLOBAL:
-            count = 1 if "=" in args[0] or not _GLOBAL[option] else 2
-            first, args = [*first, *args[:count]], args[count:]
-        end = args.index("--") if "--" in args else len(args)
-        args = [*args[:end], *first, *args[end:]]
+        if not self.path:
+            args = _as_in_kubectl(args)
         context = super().make_context(info_name, args, parent, **extra)
         context.meta.setdefault(TYPED, typed)
         return context
@@ -153,6 +144,25 @@ class LazyGroup(click.Group):
         for heading, entries in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
+
+
+def _as_in_kubectl(args: Sequence[str]) -> list[str]:
+    """Return the arguments as click reads them: global options after the command, and `-o=json` as `-ojson`.
+
+    --dry-run is a flag here; its values client and server are the same, and none is its absence.
+    """
+    first = 0
+    while first < len(args):
+        arg = args[first]
+        option = arg.partition("=")[0] if arg.startswith("--") else arg[:2]
+        if option not in _GLOBAL:
+            break
+        # The value of an option is the next argument, unless it is in the same one: -nteam-a, -n=team-a.
+        first += 2 if _GLOBAL[option] and arg == option else 1
+    end = args.index("--", first) if "--" in args[first:] else len(args)
+    options = [_SHORT_WITH_EQUALS.sub(r"\1", arg) for arg in (*args[first:end], *args[:first])]
+    options = ["--dry-run" if arg in _DRY_RUN else arg for arg in options if arg != "--dry-run=none"]
+    return [*options, *args[end:]]
 
 
 def program_of(ctx: click.Context) -> str:
