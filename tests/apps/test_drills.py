@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from ringwise.apps.drill.file import read_drill
 from ringwise.apps.drill.run import run_drill
+from ringwise.apps.lab.lab import LiveLab
 from ringwise.cli.commands import cli
+from ringwise.state.model import Node
 from tests.golden_files import same_as_golden
 from tests.tools.schemas import check_document
 
@@ -49,6 +51,29 @@ steps:
 - fault: {kind: chip, target: {job: train, rank: 1}}
 - advance: 10s
 """
+
+
+@pytest.mark.parametrize("step", ["cordon", "drain"])
+def test_a_step_cordons_all_nodes_before_the_scheduler_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    cordoned: list[int] = []
+    turn = LiveLab.turn
+
+    def watched_turn(live: LiveLab) -> None:
+        cordoned.append(sum(one.unschedulable for one in live.cluster.all(Node)))
+        turn(live)
+
+    monkeypatch.setattr(LiveLab, "turn", watched_turn)
+    path = tmp_path / "drill.yaml"
+    path.write_text(
+        "drill: x\ncluster: {nodes: 4, leafSize: 2}\nsteps:\n"
+        "- submit: {job: train, pods: 2, chips: 8}\n- advance: 10s\n"
+        f"- {step}: switch/172.0.0.0\n- advance: 10s\n- uncordon: switch/172.0.0.0\n"
+    )
+    assert run_drill(read_drill(path)).passed
+    assert set(cordoned) == {0, 2}
+    assert cordoned[-1] == 0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ringwise.apps.lab.api import LabServer
 from ringwise.apps.lab.lab import copy_of
 from ringwise.apps.lab.maintenance import left_by_drain
 from ringwise.embed.objects import ObjectChange
-from ringwise.state.model import Pod
+from ringwise.state.model import Node, Pod
 from ringwise.views.cluster import job_views, views_of_pods
 from ringwise.wellknown import ASCEND910
 from tests.golden_files import same_as_golden
@@ -116,6 +116,31 @@ def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
         assert drains == [f"second-worker-0 must be evicted: {before} is cordoned"]
         # The second is evicted when the first runs again.
         assert story[1]["nanoseconds"] - story[0]["nanoseconds"] >= 4_000_000_000
+
+
+def test_a_drain_of_several_nodes_cordons_all_before_the_scheduler_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal(tmp_path)
+    with with_copies(tmp_path, nodes(4, leaf_size=2)) as server:
+        live = server.live
+        terminal.ok("cordon node-2 node-3")
+        terminal.submit(job("train", 1, 8))
+        terminal.ok("uncordon node-2 node-3")
+        assert terminal.seats()["lab/train-worker-0"][0] in ("node-0", "node-1")
+        cordoned: list[int] = []
+        turn = live.turn
+
+        def watched_turn() -> None:
+            cordoned.append(sum(one.unschedulable for one in live.cluster.all(Node)))
+            turn()
+
+        monkeypatch.setattr(live, "turn", watched_turn)
+        terminal.ok("drain switch/172.0.0.0 --yes")
+        terminal.ok("advance 10s")
+        assert cordoned
+        assert set(cordoned) == {2}
+        assert terminal.seats()["lab/train-worker-0"][0] in ("node-2", "node-3")
 
 
 def test_F4_a_drain_leaves_a_job_that_could_not_be_completed_and_moves_the_next(tmp_path: Path) -> None:
