@@ -351,6 +351,23 @@ def test_watch_prints_rows_that_change_until_ctrl_c(
     assert lines[-1] == "job lab/two is no longer in the list"
 
 
+def test_no_headers_prints_the_rows_of_the_table_alone(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(job("one", 1, 8), job("two", 1, 8))
+        for words in ("get jobs", "get nodes", "get jobs -o wide", "get chips"):
+            whole = terminal.ok(words).splitlines()
+            rows = terminal.ok(f"{words} --no-headers").splitlines()
+            assert set(rows[0].split()) <= {word for line in whole for word in line.split()}
+            assert not any(set(line) == {"─"} or line.startswith(("job ", "node ")) for line in rows)
+        both = terminal.ok("get jobs,nodes --no-headers").splitlines()
+        assert [line.split()[0] for line in both if line and line[0] != " "] == [
+            "lab/one",
+            "lab/two",
+            "node-0",
+        ]
+
+
 def test_watch_prints_the_headings_again_if_a_column_is_added(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

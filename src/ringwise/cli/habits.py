@@ -80,7 +80,6 @@ OPTIONS = {
     "delete": {"--force": "pods are deleted with their termination grace period"},
     "drain": {"--grace-period": "pods get their termination grace period"},
     "get": {
-        "--no-headers": "use -o name",
         "--show-labels": "use -o json",
         "-N": "nodes are listed one per line",
         "-R": "use get nodes -o wide, or fault list",

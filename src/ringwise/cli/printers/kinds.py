@@ -54,6 +54,7 @@ def print_list(
     *,
     wide: bool = False,
     heads: tuple[str, ...] = (),
+    headings: bool = True,
 ) -> tuple[str, ...]:
     """A table of objects; where there is none, a line that says so. `none`: that line, of a part of them.
 
@@ -64,7 +65,7 @@ def print_list(
         console.print(none or f"there are no {kind.plural}")
     else:
         table, now = DRAWINGS[kind.name].table, document.get("now", 0)
-        heads = table.draw(console, rows, now, only, wide=wide, heads=heads)
+        heads = table.draw(console, rows, now, only, wide=wide, heads=heads, headings=headings)
     if old := sum("reason_from_last_attempt" in row for row in rows):
         console.print(
             f"too many to try all: the reasons of {counted(old, kind.word)} are of the last attempt"

@@ -340,16 +340,17 @@ class KindTable:
         *,
         wide: bool = False,
         heads: tuple[str, ...] = (),
+        headings: bool = True,
     ) -> tuple[str, ...]:
-        """Return the headings of the columns.
+        """Return the headings of the columns. Without `headings`, only rows are drawn.
 
         `only`: numbers of the rows that are drawn, as they stand in the whole table; they have headings if
         these are not `heads`, which stand above them.
         """
         columns = [column for column in self.columns if wide or not column.wide]
-        table = Table.of(columns, rows, now, note=self.note(rows), notes=self.notes)
+        table = Table.of(columns, rows, now, note=self.note(rows), notes=self.notes, headings=headings)
         table.print(console, only, heads)
-        if only is None:
+        if only is None and headings:
             self.remarks(console, rows, now)
         return table.heads
 

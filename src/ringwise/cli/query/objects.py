@@ -10,7 +10,7 @@ import click
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
-from ringwise.cli.options import JSONPATH, option, output_choice, query_options, source_options
+from ringwise.cli.options import JSONPATH, flag, option, output_choice, query_options, source_options
 from ringwise.cli.output import stdout_console, values_text
 from ringwise.cli.query.lists import list_options, take_listing, watch_list
 from ringwise.cli.query.queries import ask, namespace_of, show
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME]...")
 @option("--node", "Only chips or pods of this node.", LabName("node"))
 @list_options
+@flag("--no-headers", "Print no headings above the rows, for tables.")
 @source_options
 @output_choice("table", "wide", "name", "json", "yaml")
-def get_command(kind: str, output: str, **options: Any) -> None:
+def get_command(kind: str, output: str, no_headers: bool = False, **options: Any) -> None:
     """List jobs, nodes, queues, pods and other objects.
 
     KIND is jobs (vcjobs, vcjob, vj), nodes (no), queues (q), pods (po), chips, reservations, isolations,
@@ -47,7 +48,9 @@ def get_command(kind: str, output: str, **options: Any) -> None:
         for number, one in enumerate(kinds):
             if number and output != "name":
                 click.echo()
-            click.get_current_context().invoke(get_command, kind=one, output=output, **options)
+            click.get_current_context().invoke(
+                get_command, kind=one, output=output, no_headers=no_headers, **options
+            )
         return
     shown, options["names"] = kind_and_names(kind, options["names"])
     kind, names = shown.plural, options["names"]
@@ -73,7 +76,8 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     ) -> tuple[str, ...]:
         from ringwise.cli.printers.kinds import print_list
 
-        return print_list(stdout_console(), document, shown, only, none, wide=output == "wide", heads=heads)
+        how: dict[str, Any] = {"wide": output == "wide", "heads": heads, "headings": not no_headers}
+        return print_list(stdout_console(), document, shown, only, none, **how)
 
     document = ask(options, question, unreachable=unreachable)
     if output == "name":
