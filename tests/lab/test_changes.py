@@ -109,7 +109,13 @@ def test_delete_of_a_file(terminal: Terminal, tmp_path: Path) -> None:
 def test_delete_all_of_a_kind(terminal: Terminal) -> None:
     elsewhere = job("far").replace("namespace: lab", "namespace: far")
     terminal.submit(queue("spare"), job("a"), job("b"), elsewhere)
-    assert terminal.ok("delete jobs --all -n lab") == "job lab/a deleted\njob lab/b deleted\n"
+    ran = terminal.run("delete jobs --all -n lab")
+    assert (ran.stdout, ran.stderr) == ("job lab/a deleted\njob lab/b deleted\n", "")
+    terminal.submit(job("here", 1, 1).replace("namespace: lab", "namespace: default"))
+    ran = terminal.run("delete jobs --all")
+    assert (ran.stdout, ran.stderr) == (
+        "job default/here deleted\n", "note: only jobs in namespace default; -A deletes in all\n"
+    )  # fmt: skip
     nothing = "there is nothing to delete in namespace default; -A deletes in all\n"
     assert terminal.ok("delete job --all") == nothing
     assert terminal.ok("delete job --all -A --dry-run=server") == "job far/far deleted (dry run)\n"

@@ -193,7 +193,7 @@ def delete_command(
     for other kinds. Jobs and nodes are deleted with their pods; a queue must be empty. Either all named
     objects are deleted, or none.
     """
-    where = ""
+    where, is_default = "", namespace is None
     if files and (kind is not None or everything or selector):
         raise stop("ringwise: -f cannot be combined with a kind, names, -l or --all")
     if kind is not None:
@@ -220,6 +220,9 @@ def delete_command(
     else:
         answer = DeleteDocument(deleted=[])
     done = "deleted (dry run)" if dry_run else "deleted"
+    if where and is_default and answer.deleted:
+        # Lists of a lab show all namespaces.
+        complain(f"note: only {kind}s{where}")
     lines = [f"{one.kind} {one.name} {done}" for one in answer.deleted]
     show_text(answer, output, "\n".join(lines or [f"there is nothing to delete{where}"]))
 
