@@ -68,7 +68,8 @@ def test_values(template: str, text: str) -> None:
         ("{.jobs[x]}", "invalid jsonpath \".jobs[x]\": expected .field, ['field'], [0], [*]"),
         ("{end}", "invalid jsonpath \"end\": expected .field, ['field'], [0], [*]"),
         ("{range .jobs[*]}{.name}", 'invalid jsonpath "{range .jobs[*]}{.name}": {end} is missing'),
-        ("{.items[*]}", 'jsonpath {.items[*]}: ".items" not found; the fields there are jobs, empty, now'),
+        ("{.items[*]}", 'jsonpath "{.items[*]}": ".items" not found; the fields there are jobs, empty, now'),
+        ("x" * 90_000 + "{.items}", f'jsonpath "{"x" * 57}...": ".items" not found; the fields there are'),
         (
             "{.jobs[*].metadata.name}",
             '".metadata" not found; the fields there are name, chips, labels, held',
@@ -83,6 +84,11 @@ def test_errors_say_what_is_there(template: str, message: str) -> None:
     with pytest.raises(JsonPathError) as error:
         values_of(template, DOCUMENT)
     assert message in str(error.value)
+
+
+def test_errors_do_not_list_all_fields_of_large_objects() -> None:
+    with pytest.raises(JsonPathError, match=r"the fields there are 0, 1, .*, 49 and 950 more$"):
+        values_of("{.name}", {str(number): 0 for number in range(1000)})
 
 
 @pytest.mark.parametrize(
@@ -113,7 +119,7 @@ def test_commands_with_json_take_it(typed: str, text: str | None, monkeypatch: p
         (".name", "Invalid value for '-o' / '--output': invalid jsonpath \".name\": expected an expression"),
         (
             "{.metadata.name}",
-            'ringwise: jsonpath {.metadata.name}: ".metadata" not found; the fields there are',
+            'ringwise: jsonpath "{.metadata.name}": ".metadata" not found; the fields there are',
         ),
     ],
 )

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from ringwise.grammar import quoted
+from ringwise.grammar import listed, quoted
 
 _QUOTED = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""
 #: No part of a pattern matches what the next one matches: the time to search a template is linear.
@@ -18,16 +18,16 @@ _STEP = re.compile(
     rf"(?P<all>\.\*|\[\*\])|\.(?P<name>(?:\\.|[\w/-])+)|\[(?P<key>{_QUOTED})\]|\[(?P<index>-?[0-9]{{1,9}})\]"
     rf"|\[\?\(\s*(?P<path>@[^\s=!<>]*)\s*(?P<compare>[=!]=)\s*(?P<value>{_QUOTED}|[^\s)]+)\s*\)\]"
 )
-#: How many {range} may be nested.
-_MAX_NESTING = 10
+#: How many {range} may be nested, and how many fields an error lists.
+_MAX_NESTING, _MAX_FIELDS = 10, 50
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 
-#: Text, and a path that is printed or, with a body, repeats that for each of its values.
+#: Text and paths. The values of a path are printed; if it has a body, the body is printed for each of them.
 _Body = list["str | tuple[str, _Body | None]"]
 
 
 class JsonPathError(ValueError):
-    """A template is invalid, or names what the document does not have."""
+    """The template is invalid, or the document does not have one of its fields."""
 
 
 def parse_template(text: str) -> _Body:
@@ -69,7 +69,7 @@ def values_of(template: str, document: Any) -> str:
     text = values.text(parse_template(template), document)
     for step, problem in values.missing.items():
         if step not in values.found:
-            raise JsonPathError(f"jsonpath {template}: {problem}")
+            raise JsonPathError(f"jsonpath {quoted(template)}: {problem}")
     return text
 
 
@@ -119,7 +119,7 @@ class _Values:
         except (IndexError, KeyError, TypeError):
             there = "the value there has no fields"
             if isinstance(value, dict):
-                there = f"the fields there are {', '.join(value)}"
+                there = f"the fields there are {listed([*value], _MAX_FIELDS)}"
             elif isinstance(value, list):
                 there = f"there is a list of {len(value)}: use [*] for all, or [0] for the first"
             self.missing[step] = f"{quoted(step[0])} not found; {there}"
