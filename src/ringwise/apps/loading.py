@@ -1,4 +1,4 @@
-"""From the objects of an input to events, and to a scheduler that knows them."""
+"""Convert the objects of an input to events, and create a scheduler that has received them."""
 
 from __future__ import annotations
 

@@ -99,6 +99,7 @@ def span_of(text: str) -> int | None:
 
 
 def is_time_of_day(text: str) -> bool:
+    """Whether it is a time such as 18:00, noon or midnight, of which `moment` returns the next one."""
     return _time_of_day(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Options of commands. `ringwise options` lists those that many commands have, and their help does not."""
+"""Options of commands. `ringwise options` lists the common ones, which the help of commands omits."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Decorator(Protocol):
     def __call__(self, command: Command, /) -> Command: ...
 
 
-#: How the format begins that prints values of the JSON document.
+#: Prefix of the output format that prints values of the JSON document.
 JSONPATH = "jsonpath="
-#: The command that shows them.
+#: The command that lists the common options.
 OPTIONS = "options"
 _HINT = f"Use 'ringwise {OPTIONS}' for options that are common to many commands."
 
@@ -102,7 +102,7 @@ def driver_option() -> Decorator:
 
 
 class OutputFormat(_Formats):
-    """A format; where JSON is one, also jsonpath=TEMPLATE."""
+    """An output format. Commands with JSON output also accept jsonpath=TEMPLATE."""
 
     def __init__(self, *formats: str) -> None:
         super().__init__([*formats, "jsonpath=TEMPLATE"] if "json" in formats else formats)
@@ -120,7 +120,7 @@ class OutputFormat(_Formats):
 
 
 def output_choice(*formats: str, help: str = "Output format.", **more: Any) -> Decorator:
-    """The first format is the default."""
+    """Return the option -o with these formats, the first of which is the default."""
     return option("-o --output", help, OutputFormat(*formats), formats[0], **more)
 
 
@@ -150,7 +150,7 @@ cluster_options = with_options(
     ),
     option("--context", "Use the cluster of this kubeconfig context.", advanced=True),
 )
-#: Of commands that reach an API server and nothing else.
+#: For commands that use an API server only.
 api_server_options = with_options(
     option(
         "--kubeconfig",
@@ -167,12 +167,12 @@ namespace_options = with_options(
     ),
     flag("-A --all-namespaces", "All namespaces.", advanced=True),
 )
-#: Where a command changes something.
+#: For commands that change something.
 target_options = with_options(lab_option, cluster_options)
 change_options = with_options(target_options, output_option)
-#: Of a command that changes objects without a namespace.
+#: For commands that change objects without a namespace.
 node_options = with_options(target_options, namespace_options, output_option)
-#: Of a command that plans a change with the scheduler.
+#: For commands that plan a change with the scheduler.
 plan_options = with_options(
     target_options, namespace_options, configuration_option, board_option, output_option
 )
@@ -187,12 +187,12 @@ now_option = option(
 _source = with_options(
     cluster_files_option, target_options, namespace_options, configuration_option, board_option
 )
-#: `--lab`, `-f` or `--kubeconfig` and `--context`, with what belongs to each of them.
+#: `--lab`, `-f`, or `--kubeconfig` and `--context`, with the options that require them.
 source_options = with_options(_source, _KEEP_GOING, now_option)
 query_options = with_options(source_options, output_option)
-#: The same for a command that reports invalid documents.
+#: The same for commands that report invalid documents.
 check_options = with_options(_source, now_option, output_option)
-#: Those that `ringwise options` shows.
+#: The options that `ringwise options` lists.
 advanced_options = with_options(
     target_options,
     namespace_options,
@@ -244,7 +244,7 @@ WEB = with_options(
 
 
 def take_web(options: dict[str, Any]) -> WebOptions | None:
-    """What the options of a dashboard say, taken out of those of the command; None where none is wanted."""
+    """Remove the options of the dashboard from `options` and return them; None if it is disabled."""
     names = ("web_address", "web_hosts", "web_tls_cert_file", "web_tls_private_key_file", "web_replicas")
     address, *others = (options.pop(name) for name in names)
     if not address:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: Columns of what is printed where there is no terminal.
+#: Width of the output if stdout is not a terminal.
 WIDE = 120
 #: A command that waits for longer says so.
 _SILENT_SECONDS = 2
@@ -99,7 +99,7 @@ def stop(*lines: object, code: int = ExitCode.BAD_INPUT) -> click.exceptions.Exi
 
 
 def confirm(question: str, verb: str) -> None:
-    """Ask before pods are evicted; whoever does not agree, or cannot answer, ends the command."""
+    """Ask for confirmation. Without it, or if there is no terminal to ask, the command ends."""
     try:
         agreed = click.confirm(question, err=True)
     except click.Abort as abort:
@@ -137,7 +137,7 @@ def reading_progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def progress_bars(text: str, *, download: bool = False) -> Progress:
-    """Bars on stderr that are gone at the end."""
+    """Return progress bars on stderr that are removed when they end."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

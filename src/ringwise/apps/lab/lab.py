@@ -293,7 +293,7 @@ class LiveLab:
 
     @contextmanager
     def _request(self) -> Iterator[None]:
-        """A request happens now, not at the time of the last turn, and a turn follows."""
+        """Handle a request at the current time, not at the time of the last turn, and then run a turn."""
         self.cluster.pass_time(self.now)
         yield
         self.turn()
@@ -539,7 +539,7 @@ class LiveLab:
             return any(changes)
 
     def isolate(self, *wanted: Isolation, on: bool = True) -> bool:
-        """Take things out of use at once, or back into use; False: they were so already."""
+        """Isolate targets together, or end their isolation. Return False if nothing changed."""
         with self._request():
             changes = [self._isolate(one, on) for one in wanted]
             return any(changes)

@@ -1,4 +1,4 @@
-"""What a command changes: a lab or a cluster, which take the same requests."""
+"""The lab or cluster that a command changes; both accept the same requests."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     InCluster = Callable[[Access], object]
 
 
-#: Seconds between two questions to a lab whether something has happened.
+#: Interval in seconds at which a lab is polled.
 POLL_SECONDS = 0.5
-#: Nanoseconds: longer than any plan of moves lives.
+#: Timeout of a MovePlan, in nanoseconds; longer than any takes.
 _LONGEST = 2 * 3600 * SECOND
 
 
 class ChangeTarget(Protocol):
-    #: The program with which a person goes on.
+    #: The program of the commands that messages suggest.
     program: str
 
     def change(self, action: str, request: msgspec.Struct, doing: str = "", document: Any = Any) -> Any:
-        """Make a change of the table of requests; what goes wrong ends the command with one line.
+        """Make a change and return the answer. Errors end the command with one line.
 
-        None: it is made, and the target did not answer in time. `doing`: what is shown meanwhile.
-        `document`: the type of the answer.
+        Returns None if the change was made, but the target did not answer in time. `doing`: the text
+        that is shown meanwhile. `document`: the type of the answer.
         """
 
     def follow(self, plan: str) -> tuple[str, str]:
-        """Follow the plan of moves of this name to its end: its state, and the message."""
+        """Wait until the MovePlan ends, and return its state and message."""
 
     def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
-        """Make a change of several steps with questions between them: a drain."""
+        """Make a change of several steps that asks for confirmation, such as a drain."""
 
 
 class LabTarget:
@@ -125,9 +125,9 @@ class ClusterTarget:
 
 
 def change_target(options: dict[str, Any]) -> ChangeTarget:
-    """The lab or the cluster that the options choose. The first line of the command names a cluster.
+    """Return the lab or the cluster of the options. If it is a cluster, print its name first.
 
-    A kubeconfig that is only there is not enough: a person who uses a lab would change production.
+    A kubeconfig is not used just because it exists: users of a lab would change a production cluster.
     """
     lab = options.get("lab")
     cluster = [f"--{name}" for name in ("kubeconfig", "context") if options.get(name)]

@@ -147,7 +147,7 @@ def job_key(job: Mapping[str, Any]) -> str:
 
 
 def _print_remarks(console: Console, shown: Sequence[ReservationFields], now: int) -> None:
-    """What is the matter with nodes of a reservation, and who still runs on them."""
+    """Print the problems of the nodes of each reservation, and the jobs that still run on them."""
     for one in shown:
         for trouble in one["problems"][:_SHOWN_FAULTS]:
             print_line(console, Text(one_line(f"{one['name']}: {trouble['message']}")))
