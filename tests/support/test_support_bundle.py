@@ -462,6 +462,21 @@ def test_a_journal_of_the_scheduler_is_in_the_bundle(first: int, tmp_path: Path)
         assert json.loads((folder / JOURNAL).read_bytes().splitlines()[0])["first"] == first
 
 
+def test_the_journal_of_a_scheduler_from_its_first_turn_on_is_in_the_bundle(tmp_path: Path) -> None:
+    journal = _written_journal(tmp_path)
+    begin = header_line(default_configuration(), ("volcano",), "ringwise-0", 0)
+    assert begin.endswith(b',"scheduler":"ringwise-0","first":0}\n')
+    _, batch, _ = journal.read_bytes().splitlines(keepends=True)
+    # As readers of journals do, a header without the number is accepted.
+    for header in (begin, begin.replace(b',"first":0', b"")):
+        journal.write_bytes(header + batch)
+        path, document = _small(tmp_path, journals=((JOURNAL, journal),))
+        assert document["missing"] == []
+        assert document["journals"][0]["batches"] == 1
+        with unpacked_bundle(path, lambda name: name.startswith(JOURNAL)) as folder:
+            assert replay(open_journal(folder / JOURNAL), CATALOG).difference is None
+
+
 def test_a_journal_without_its_beginning_tells_no_names_in_details(tmp_path: Path) -> None:
     """Commands of a scheduler whose start was rotated away may name what no event of the file has."""
     journal = _written_journal(tmp_path)

@@ -69,7 +69,8 @@ class _Header(_Kind, omit_defaults=True):
     configuration: msgspec.Raw
     scheduler_names: list[str]
     scheduler: str = ""
-    first: int = 0
+    #: Where there is a scheduler; it may be 0.
+    first: int | msgspec.UnsetType = msgspec.UNSET
     awaits_groups: bool = False
 
 
@@ -173,7 +174,8 @@ def header_line(
 ) -> bytes:
     names = sorted(scheduler_names)
     raw = msgspec.Raw(_encode(configuration))
-    return _line(_Header(FORMAT, VERSION, __version__, raw, names, scheduler, first, awaits_groups))
+    turn = first if scheduler else msgspec.UNSET
+    return _line(_Header(FORMAT, VERSION, __version__, raw, names, scheduler, turn, awaits_groups))
 
 
 #: How every header begins.
@@ -367,7 +369,7 @@ class _Reading:
             names,
             header.ringwise,
             header.scheduler,
-            header.first,
+            header.first or 0,
             header.awaits_groups,
         )
 
