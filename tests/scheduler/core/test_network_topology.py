@@ -105,6 +105,23 @@ def test_the_hyper_node_of_a_job_stays_while_it_is_restarted_and_goes_when_it_wa
     assert annotated(rig) == [("train", "s1"), ("train", None)]
 
 
+def test_a_job_that_is_created_again_without_a_topology_gets_no_hyper_node() -> None:
+    """Others that changed in the same turn get theirs."""
+    rig = rig_of()
+    rig.submit("train", pods=2, chips=8, topology=HARD_1)
+    rig.submit("other", chips=8, topology=HARD_2)
+    rig.run()
+    pods = [pod for pod in rig.pods.values() if pod.group == "train"]
+    again = [replace(pod, uid=f"{pod.uid}-again") for pod in pods]
+    group = rig.groups["default/train"] = replace(rig.groups["default/train"], topology=None)
+    changed = replace(pods[0], labels={"changed": "yes"})
+    rig.tell(hyper_node("s2", 1, "n3"), hyper_node("s3", 1, "n4"), hyper_node("top", 2, "s1", "s2", "s3"))
+    gone = [*(ev.PodGone(pod.uid) for pod in pods), ev.PodGroupGone(group.key)]
+    rig.tell(changed, *gone, group, *again)
+    rig.run()
+    assert annotated(rig) == [("train", "s1"), ("other", "s2")]
+
+
 def test_after_a_restart_what_is_written_already_is_not_written_again() -> None:
     rig = rig_of()
     rig.submit("train", pods=2, chips=8, topology=SOFT, annotations={JOB_ALLOCATED_HYPER_NODE: "s1"})

@@ -131,7 +131,7 @@ class AllocatedDomains(Component):
         super().__init__(context)
         #: Jobs with a topology, by key, with what was written last; None: nothing since the start.
         self._written: dict[str, str | None] = context.job_tables.add({})
-        self._changed: dict[str, None] = {}
+        self._changed: dict[str, None] = context.job_tables.add({})
         self._forest: Forest | None = None
 
     @on_job(ie.JobSeen, ie.JobChanged, ie.PodBound, ie.BindingFailed)
@@ -147,7 +147,8 @@ class AllocatedDomains(Component):
         if forest is not self._forest:
             self._forest = forest
             self._changed.update(dict.fromkeys(self._written))
-        changed, self._changed = self._changed, {}
+        changed = list(self._changed)
+        self._changed.clear()
         for job in self._book.existing(changed):
             if job.group is None or not any(map(_may_run, job.pods.values())):
                 continue
