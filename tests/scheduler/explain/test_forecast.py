@@ -84,6 +84,25 @@ def test_a_gang_of_which_a_pod_runs_starts_when_there_are_chips_for_the_other(
     assert expected(view, "half").text(NOW) == text
 
 
+def test_a_gang_that_gets_the_pods_that_it_lacks_may_end_from_then_on() -> None:
+    own = {"own": "yes"}
+    view = told(
+        node("n1", labels=own),
+        node("n2"),
+        node("n3", labels=own),
+        group("half", 2, created=1),
+        pod("half-0", 8, group="half", created=1, on="n1", holds=range(8)),
+        pod("half-1", 8, group="half", created=2),
+        runs("old", "n2", 60),
+        runs("long", "n3", 600),
+        group("next", created=3),
+        pod("next-0", group="next", created=3, cls=pod_class(8, node_selector=(("own", "yes"),))),
+    )
+    assert expected(view, "half").latest == NOW + 50 * SECOND
+    start = expected(view, "next")
+    assert (start.earliest, start.latest) == (NOW + 50 * SECOND, NOW + 590 * SECOND)
+
+
 def test_a_job_waits_for_the_end_of_one_on_a_node_that_it_does_not_select() -> None:
     """Its pods must not be in a zone with the pods of the other job."""
     cls = pod_class(

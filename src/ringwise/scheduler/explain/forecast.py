@@ -412,6 +412,8 @@ class _Play:
         #: Names of what ended, in its order.
         self._names: list[str] = []
         self._guesses = False
+        #: By key: what may end at any time, but is taken to end after everything else.
+        self._last: dict[str, JobRun] = {}
         #: Whether what started last may have started at any time.
         self._any_time = False
         #: Whether queues share what there is. Then it is counted at each end who still waits.
@@ -442,8 +444,9 @@ class _Play:
         until: Job | None,
         last: Sequence[JobRun] = (),
     ) -> None:
-        """`last`: what may end at any time, but is taken to end after everything else."""
+        """`last`: gangs that lack pods; they end after everything else, or once they have their pods."""
         session = self._session
+        self._last = {run.job.key: run for run in last}
         for group in groups:
             own = _Group(deque(group.jobs), group.line, group.need)
             self._queues.setdefault(group.line.queue, []).append(own)
@@ -459,10 +462,10 @@ class _Play:
                 self._serve(time, 0)
                 while self._queues and (until is None or until.key not in self.started):
                     if not self._ends:
-                        if not last:
+                        if not self._last:
                             break
-                        self._ends = [(time, next(self._numbers), run) for run in last]
-                        last, self._any_time = (), True
+                        self._ends = [(time, next(self._numbers), run) for run in self._last.values()]
+                        self._last, self._any_time = {}, True
                     if self._steps <= 0:
                         self.stopped = time
                         return
@@ -690,7 +693,9 @@ class _Play:
         self._freed_nodes += () if reservation is None else reservation.nodes
         self._undo.enter_context(session.reservations.open_to(job.key))
         if runs:
-            # It ends with its other pods.
+            # It ends with its other pods; a gang that lacked pods may do so from now on.
+            if (own := self._last.pop(job.key, None)) is not None:
+                heappush(self._ends, (max(time, own.earliest), next(self._numbers), own))
             return
         end = length.most if self._late else length.least
         if end is None:
