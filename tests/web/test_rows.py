@@ -27,7 +27,7 @@ from ringwise.state.model import (
     ReportedFault,
 )
 from ringwise.topology.switches import Server, make_topology
-from ringwise.views.cluster import shown_jobs
+from ringwise.views.cluster import QueueShares, shown_jobs
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_details import node_document
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
@@ -364,6 +364,13 @@ def test_shares_of_queues(queues: list[Queue], shares: dict[str, int]) -> None:
     client = followed(*(node(f"n{number}") for number in range(6)), *queues)
     found = {row["name"]: row["fair_share"] for row in client.rows.queues()}
     assert {name: found[name] for name in shares} == {name: {CHIP: share} for name, share in shares.items()}
+
+
+def test_shares_of_very_many_queues_below_each_other() -> None:
+    """The first queue that is asked for is the lowest one."""
+    depth = 5_000
+    queues = [Queue(f"q{number}", 1, parent=f"q{number + 1}") for number in range(depth)]
+    assert QueueShares(queues, {CHIP: 48}).of("q0") == {CHIP: 48}
 
 
 def test_the_limit_of_a_queue_follows_its_usage_limits() -> None:

@@ -722,15 +722,20 @@ class QueueShares:
 
     def of(self, name: str) -> Amounts:
         """Resource -> chips, at most what its capability allows. The root has all."""
+        above: list[str] = []
+        upper = name
+        # Not by recursion: there may be more queues above it than frames.
+        while upper in self._queues and (upper := self._parent(self._queues[upper])) not in self._shares:
+            self._shares[upper] = {}
+            above.append(upper)
+        for parent in reversed(above):
+            self._shares[parent] = self._share_out(self._children[parent], self._known(parent))
+        return self._known(name)
+
+    def _known(self, name: str) -> Amounts:
         queue = self._queues.get(name)
-        if queue is None:
-            return dict(self._chips)
-        parent = self._parent(queue)
-        if parent not in self._shares:
-            self._shares[parent] = {}
-            self._shares[parent] = self._share_out(self._children[parent], self.of(parent))
-        shares = self._shares[parent].get(name)
-        # Empty while the share of a queue above is computed: the parents form a cycle.
+        shares = None if queue is None else self._shares[self._parent(queue)].get(name)
+        # Missing while the share of a queue above is computed: the parents form a cycle.
         return dict(self._chips) if shares is None else shares
 
     def _share_out(self, queues: list[Queue], shared: Amounts) -> dict[str, Amounts]:
