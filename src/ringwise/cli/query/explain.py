@@ -89,7 +89,7 @@ def events_command(
     """List the events of a job, or of all jobs: pending, scheduled, faults, end.
 
     The events are read from the journal of the lab, or from the Events of the cluster: of all jobs, the
-    newest are last. Without JOB, -n chooses a namespace.
+    newest are last, and in a cluster only jobs that still exist have events.
     """
     if job is not None:
         _show_history(_history_of(job, journals, options), output)
