@@ -169,7 +169,7 @@ def test_an_empty_folder_is_an_empty_report(tmp_path: Path) -> None:
         ("--lab x --context y", "cannot be combined"),
         (
             "--accounting-dir {tmp} --since soon",
-            'invalid time "soon": write a span before now like 12h or 30d',
+            'invalid time "soon": expected a duration before now such as 12h or 30d',
         ),
         ("--accounting-dir {tmp} --since 2026-02-31", "invalid time"),
         ("--accounting-dir {tmp} --since 1d --until 2d", "--since 1d is after --until 2d"),

@@ -77,7 +77,7 @@ def _moment(text: str, now: int) -> int:
     except NotReadableError:
         result = -1
     if result < 0:
-        allowed = "write a span before now like 12h or 30d, or a day like 2026-01-31"
+        allowed = "expected a duration before now such as 12h or 30d, or a UTC day such as 2026-01-31"
         raise ValueError(f"invalid time {quoted(text)}: {allowed}")
     return result
 

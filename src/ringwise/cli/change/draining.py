@@ -66,7 +66,7 @@ class DrainOptions:
 )
 @option(
     "--at",
-    "Drain at this time, such as 2026-01-31T08:00:00Z, 90m or +2h. Until then, the nodes accept only "
+    "Drain at this time, such as 2026-01-31T08:00:00Z, 18:00 or +2h. Until then, the nodes accept only "
     "jobs that end by then. The command to run at that time is printed.",
     metavar="TIME",
 )
