@@ -124,7 +124,7 @@ def _job(named: Any) -> str:
 def _show(document: DefragPlanDocument, done: list[AppliedPlanFields], left: int, output: str) -> None:
     lines = [_line(one) for one in done]
     if left:
-        lines.append(f"{counted(left, 'plan')} not begun: they follow from the one that failed")
+        lines.append(f"{counted(left, 'plan')} not started, because a previous one failed")
     # A job that was asked for by name and is not helped is not a success either.
     failed = any(one.state != DONE for one in done) or bool(not done and document.without_plan)
     text = "\n".join(lines) if lines else "nothing was changed: no moves start a job"
