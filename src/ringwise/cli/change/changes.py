@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -39,9 +39,6 @@ from ringwise.views.documents.changes import (
     SubmitDocument,
 )
 from ringwise.views.kinds import KINDS, ShownKind
-
-if TYPE_CHECKING:
-    pass
 
 #: Refused jobs that are named in a message.
 _NAMED = 3

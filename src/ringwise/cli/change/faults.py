@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,9 +18,6 @@ from ringwise.cli.output import stop
 from ringwise.cli.query.queries import ask, only_lab, show
 from ringwise.grammar import quoted
 from ringwise.views.documents.maintenance import FaultChangeDocument
-
-if TYPE_CHECKING:
-    pass
 
 _KINDS = click.Choice(["chip", "network", "node", "switch", "superpod"])
 _TARGET = click.argument("target", type=LabName("node"), metavar="TARGET")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from ringwise.cli.options import flag, output_option
 from ringwise.cli.output import spinner, stop
 from ringwise.cli.query.queries import show
 from ringwise.views.documents.maintenance import DrillDocument, DrillFields
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("drill")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,10 +16,6 @@ from ringwise.manifests.config_maps.switch_lists import render_tor_configmap, to
 from ringwise.manifests.config_maps.switches import DOUBLE_LAYER, SINGLE_LAYER, tor_config_map
 from ringwise.manifests.text.errors import DocumentError, ManifestError, document_error, one_line
 from ringwise.manifests.text.sources import read_file
-
-if TYPE_CHECKING:
-    pass
-
 
 _SHOWN_PROBLEMS = 8
 
