@@ -163,6 +163,24 @@ def test_F5_a_deletion_that_the_api_server_refuses_is_tried_again() -> None:
     assert rig.deletions() == ["train-0"]
 
 
+def test_F5_the_refused_deletion_of_a_rejected_pod_that_failed_is_tried_again_once() -> None:
+    rig = rig_with(ASCEND_JOB, labels={"fault-scheduling": "force", "fault-retry-times": "2"})
+    for _ in range(MAX_REJECTIONS):
+        reject(rig)
+        turn(rig)
+        turn(rig, 70)
+        rig.recreate("train-0")
+        rig.run()
+    rig.deaf = True
+    reject(rig)
+    turn(rig)
+    assert "train-0" in rig.deletions()
+    rig.tell(ev.EvictFailed(rig.pods["train-0"].uid))
+    turn(rig)
+    turn(rig, 5)
+    assert rig.deletions().count("train-0") == 1
+
+
 @pytest.mark.parametrize(("before", "restarts"), [("0", 0), ("4", 0), ("5", 1)])
 def test_F5_a_rejected_pod_uses_no_retry_until_it_counts_as_failed(before: str, restarts: int) -> None:
     labels = {"fault-scheduling": "force", "fault-retry-times": "3", **OURS}

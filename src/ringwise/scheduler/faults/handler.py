@@ -110,7 +110,7 @@ class FaultHandler(Component):
         #: By job: unknown values of `fault-scheduling` that were reported.
         self._unknown_modes: dict[str, str] = context.job_tables.add({})
         self._unmarked = Removals(context, jobs)
-        rejected = RejectedPods(context)
+        rejected = RejectedPods(context, jobs)
         self.detector.is_rejected_for_good = rejected.is_failed
         self.parts = self.clusterd, self.detector, self._unmarked, rejected
         #: What this review has to say about jobs.

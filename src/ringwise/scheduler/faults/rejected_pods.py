@@ -41,8 +41,9 @@ DELETE_AGAIN_AFTER = 5
 class RejectedPods(Component):
     name = "rejected pods"
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, jobs: Mapping[str, FaultJob]) -> None:
         super().__init__(context)
+        self._jobs = jobs
         #: Uids of such pods, of those to be looked at, and when pods are deleted.
         self._seen: set[str] = set()
         self._new: dict[str, None] = {}
@@ -75,8 +76,10 @@ class RejectedPods(Component):
 
     @on(ev.EvictFailed)
     def _refused(self, event: ev.EvictFailed, now: int) -> None:
-        """The API server refused its deletion."""
-        if event.uid in self._seen:
+        """The API server refused its deletion; the fault handler tries that of one that failed again."""
+        job = self._book.job_of(event.uid)
+        handled = None if job is None else self._jobs.get(job.key)
+        if event.uid in self._seen and (handled is None or event.uid not in handled.deletions):
             self._due.put(event.uid, now + DELETE_AGAIN_AFTER * SECOND)
 
     def restore(self, record: RestoredRecord, now: int) -> None:
