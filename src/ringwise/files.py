@@ -28,7 +28,7 @@ def replacing(path: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
 
 
 def is_still(path: Path, descriptor: int) -> bool:
-    """Whether the path is still that of an open file: nobody has deleted or replaced it."""
+    """Return whether the path still refers to the open file: it was neither deleted nor replaced."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:

@@ -78,7 +78,7 @@ def _cycle(nodes: int, gangs: Sequence[tuple[int, int]]) -> TimedCycle:
     """Place gangs of (pods, chips) on an empty cluster in one cycle."""
     scheduler = new_scheduler()
     scheduler.handle(_nodes(nodes), SECOND)
-    # Nodes are put in order once, before anybody asks for them.
+    # The scheduler sorts the nodes once, before the first job needs them: this is not measured.
     scheduler.prepare(SECOND)
     events: list[ev.Event] = []
     for number, (pods, chips) in enumerate(gangs):

@@ -2,8 +2,8 @@
 
 The real scheduler runs each trace with and without moves, beside a cluster that only counts chips. Moves are
 free here, and every job may be moved as often as it helps, so that what is judged is the search for plans.
-Nobody asks when jobs start: an answer plays the whole queue forward, and a hundred of them in each run took
-most of the time.
+Starts of jobs are not estimated: an estimate simulates the whole queue, and a hundred of them in each run
+took most of the time.
 """
 
 from __future__ import annotations

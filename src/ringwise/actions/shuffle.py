@@ -1,4 +1,4 @@
-"""shuffle: evicts running pods that plugins want to have placed anew."""
+"""shuffle: evicts running pods that plugins want to place again."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class QueueController:
             self._update(queue, OPEN, False, commands, now)
             self._record_when_done(RecordQueueEvent(name, reason, "Open queue succeed", queue.uid), commands)
         else:
-            # Closed for itself: it stays so when the queue above is opened.
+            # The queue itself was closed: opening its parent queue does not open it.
             self._update(queue, self._closed_state(name), False, commands, now)
             self._record_when_done(RecordQueueEvent(name, reason, "Close queue succeed", queue.uid), commands)
 

@@ -61,7 +61,7 @@ class Content:
     place: tuple[int, int, int | None]
     #: The values of other keys.
     rest: Mapping[str, str]
-    #: Told with whatever is written: that is often enough, and no reason to write.
+    #: Written when something else has changed: that is often enough, so a change of it alone is not written.
     utilization: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
     def same_as(self, other: Content | None) -> bool:

@@ -132,7 +132,7 @@ class VolumeController:
         return self._made(claim, cls) if cls is not None else None
 
     def _made(self, claim: PersistentVolumeClaim, cls: StorageClass) -> PersistentVolume | None:
-        """A new volume; None: nobody makes it."""
+        """Return a new volume; None if no provisioner creates it."""
         drivers = [node for node in self._table.each(CsiNode) if cls.provisioner in node.topology_keys]
         if claim.selected_node:
             drivers = [node for node in drivers if node.name == claim.selected_node]

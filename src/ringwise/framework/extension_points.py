@@ -241,8 +241,8 @@ DOMAINS = ExtensionPoint[Callable[[DomainRequest], DomainCandidates | None]]("do
 DOMAIN_SCORE = ExtensionPoint[Callable[[DomainRequest, Domain], float]]("domain_score", "hyper_node_order")
 PREEMPTABLE = ExtensionPoint[VictimFilter]("preemptable", "preemptable")
 RECLAIMABLE = ExtensionPoint[VictimFilter]("reclaimable", "reclaimable")
-#: With the two above: a plugin that can tell cheaply that it names nobody of a queue. Thousands of jobs may
-#: ask in a cycle about thousands of pods.
+#: Complements the two above: a plugin can say cheaply that it names no pod of a queue. In one cycle thousands
+#: of jobs may ask about thousands of pods.
 PREEMPT_PRECHECK = ExtensionPoint[VictimPrecheck]("preempt_precheck", "preemptable")
 RECLAIM_PRECHECK = ExtensionPoint[VictimPrecheck]("reclaim_precheck", "reclaimable")
 #: These pods are not candidates, whatever the plugins of any tier say about them.
@@ -262,7 +262,7 @@ PREEMPT = VictimPoints(PREEMPTABLE, PREEMPT_PRECHECK, PREEMPT_PROTECTION)
 RECLAIM = VictimPoints(RECLAIMABLE, RECLAIM_PRECHECK, RECLAIM_PROTECTION)
 #: The sort key of a queue that may lose pods to `queue`; the smallest loses first.
 VICTIM_QUEUE_ORDER = ExtensionPoint[Callable[[Queue, Queue], SortKey]]("victim_queue_order")
-#: Which of the running pods (uids) are better evicted and placed anew, whoever needs their nodes.
+#: Which of the running pods (uids) should be evicted and placed again, even if no job needs their nodes.
 VICTIMS = ExtensionPoint[Callable[[list[str]], list[str]]]("victims", "victim")
 #: A pod was placed, or its eviction was undone.
 ALLOCATED = ExtensionPoint[PodNotice]("allocated")

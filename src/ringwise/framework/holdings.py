@@ -1,7 +1,7 @@
-"""What is in use of what limits are set for: namespaces, queues, users, and what these have in common.
+"""Usage of what limits are set for: namespaces, queues, users, and combinations of these.
 
-Kept as pods come and go, like all of `ResourceUsage`, also inside statements: no cycle counts again. The user
-of a job is empty where nobody vouches for it; then it is counted for no user.
+It is updated as pods come and go, like all of `ResourceUsage`, also inside statements, so that no cycle has
+to count again. The user of a job is empty if it is not verified; then the job is not counted for a user.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def at_run_time_end(job: Job, on_timeout: str, *, is_vcjob: bool) -> str:
         return "requeued" if may_return else "ended"
     if is_vcjob or not may_return:
         return "ended"
-    # Whoever creates its pods does so again; nobody asked it to end.
+    # The owner of its pods creates them again, because it was not asked to end.
     return "requeued (what creates its pods cannot be ended)"
 
 

@@ -63,7 +63,8 @@ class NodeSelection:
     #: Only work that grows with the nodes or with the selectors is counted.
     budget: StepBudget
     sets: Sequence[NodeSet] = ()
-    #: Nodes that are kept from jobs which end so late. A filter says why; nobody asks it about many.
+    #: Nodes that are withheld from jobs which end so late. A filter gives the reason for a single node; it is
+    #: not called for all of them.
     withheld: Sequence[WithheldNodes] = ()
     chips: int = field(init=False)
     view: View = field(init=False)

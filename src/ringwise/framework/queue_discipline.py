@@ -1,8 +1,8 @@
 """`queue-discipline: strict`: a job that does not fit blocks those of its resource behind it in its queue.
 
-It blocks them only while time alone can help it. So jobs block nobody that are refused, lack pods or wait
-behind scheduling gates, were too costly, run with `minAvailable` pods, or would not fit into the empty
-cluster either.
+It blocks them only while time alone can help it. A job does not block others if it is refused, lacks pods,
+waits behind scheduling gates, was too costly to place, runs with `minAvailable` pods, or would not fit even
+into the empty cluster.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def waits_behind(session: Session, job: Job) -> Reason | None:
 
 def take_turn(session: Session, job: Job) -> Reason | None:
     """The same for a job that is about to be tried. One that has to wait is remembered in its place."""
-    # M1: a job that is moved has its place, and takes nobody's turn.
+    # M1: a job that is being moved has its place, so it does not overtake other jobs.
     if not session.is_strict or job.places:
         return None
     heads, line = session.heads, line_of(session, job)
     heads.unpark(job.key)
     before = heads.first_behind(line)
     order = session.job_key(job) if before is not None else None
-    # One that waits before it is tried in a later cycle of this turn: nobody passes it meanwhile.
+    # A job ahead of it that waits is tried in a later cycle of this turn; until then no job overtakes it.
     passes = before is not None and order is not None and before < order
     if not passes and job_ahead(session, job) is None:
         return None
@@ -74,7 +74,7 @@ def note_attempt(session: Session, job: Job) -> None:
     """The job was tried, and its reason says how that ended: others wait behind it from now on, or not."""
     if not session.is_strict:
         return
-    # One that was offered a burst takes nobody's turn either.
+    # A job that was allowed to borrow does not block other jobs either.
     if job.places or job.key in session.limits.may_burst or not _waits_for_room(session, job):
         session.heads.drop(job.key)
         return
@@ -174,7 +174,7 @@ def equivalence_class(session: Session, job: Job) -> Hashable:
 def _plainly_fits(session: Session, job: Job) -> bool:
     """Whether enough nodes would have the chips if they were empty; False: it has to be tried.
 
-    Most jobs need no more than that, and the first nodes that are looked at tell it.
+    For most jobs this test is enough, and it ends after the first few nodes.
     """
     policy, queue = job.policy, session.queues[job.queue]
     if policy is None or policy.switch_class is not None or policy.block_nodes is not None or not job.pods:

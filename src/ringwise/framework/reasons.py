@@ -227,7 +227,7 @@ WAITING_FOR_EVICTIONS = ReasonKind(
     resolved_by=CAPACITY | {Trigger.TIME_PASSED},
 )
 
-#: What helps a job whose claims get no volumes. Chips that become free do not: nobody waits behind it.
+#: What helps a job whose claims get no volumes. Chips that become free do not, so no job waits behind it.
 _volumes_missing = ReasonFamily(
     Stage.GANG, frozenset({Trigger.JOB_CHANGED, Trigger.VOLUME_CHANGED, Trigger.TIME_PASSED})
 )

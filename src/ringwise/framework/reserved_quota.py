@@ -134,7 +134,7 @@ class ReservedQuotas:
 
     @contextmanager
     def ignored(self) -> Iterator[None]:
-        """Inside, nothing is kept for anybody."""
+        """Inside this context no quota is reserved for any job."""
         before, self._ignored = self._ignored, True
         try:
             yield

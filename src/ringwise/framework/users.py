@@ -1,8 +1,8 @@
 """Who a job belongs to: for accounting and for limits per user.
 
 The annotation `ringwise.io/user` counts only where admission writes it and a policy guards it (setting
-`user-annotation: guarded`); then every object that carries it names who created the job. Elsewhere anybody
-could write it, and the label that the setting `user-label` names serves reports.
+`user-annotation: guarded`); then every object that carries it names who created the job. Otherwise any user
+could write it, so reports use the label that the setting `user-label` names.
 """
 
 from __future__ import annotations

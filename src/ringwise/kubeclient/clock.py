@@ -37,7 +37,7 @@ class RealClock:
 class SteadyTime:
     """Unix time in nanoseconds that is never set back: no deadline moves away when the clock is corrected.
 
-    It is the wall clock. Where that was set back, time goes on from before, with the monotonic clock.
+    It follows the wall clock. If that was set back, the monotonic clock continues from the last value.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -54,7 +54,7 @@ class AccountedJob:
 
 @dataclass(slots=True)
 class PodHeld:
-    """A pod holds chips. Told again when it is known why it will lose them."""
+    """A pod holds chips. Sent again when it is known why the pod will lose them."""
 
     job: AccountedJob
     queue: str
@@ -74,13 +74,13 @@ class PodHeld:
 
 @dataclass(slots=True)
 class HoldEnded:
-    """The pod holds its chips no more."""
+    """The pod no longer holds its chips."""
 
     pod: str
     until: int
-    #: It surely held them until then. Less than `until` where nobody saw when it ended.
+    #: It certainly held them until then. Less than `until` if its end was not observed.
     sure: int
-    #: The end that the pod itself says; 0: none.
+    #: When the pod ended by its own status; 0 if the status does not say.
     told: int = 0
     #: Why its work is lost (`EvictionCause`); empty: it is not.
     cause: str = ""

@@ -432,7 +432,7 @@ class RecordQueueEvent:
     message: str
     uid: str = ""
     warning: bool = False
-    #: Told on this Command instead, in its own namespace: it has nothing to say about the queue.
+    #: A Command that may not change the queue: the event is recorded on it, in its namespace, instead.
     refused: QueueCommand | None = None
 
 

@@ -168,7 +168,7 @@ def _annotations(pod: Pod, from_owner: Mapping[str, str]) -> dict[str, str]:
     for key in (*_OF_THE_POD, budget):
         if key in pod.annotations:
             result[key] = pod.annotations[key]
-    # The owner's: anybody who may create pods can create one that names this owner.
+    # With siblings, the owner's user: any client that may create pods can create one that names this owner.
     user = from_owner.get(USER) if has_siblings(pod) else pod.annotations.get(USER)
     if user:
         result[USER] = user

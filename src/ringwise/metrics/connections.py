@@ -1,11 +1,13 @@
 """The connections of every address that a component listens on: how many there are, and for how long.
 
 Most of the time a connection waits for its peer: for the handshake of TLS, a header, a body, the next
-request, or until an answer is read. Where there are too many, a new one closes the one that waits longest:
-idle connections keep nobody out. Each kind of waiting has an end. What is being answered is never closed.
+request, or until an answer is read. If there are too many, a new connection closes the one that has waited
+longest, so that idle connections do not lock out new clients. Each kind of waiting has a timeout. A
+connection is never closed while a request on it is being answered.
 
-Peers are identified by their address, and room is made among those of the peer that has most. A peer alone is
-never refused for its number: behind one address there may be an API server, or a proxy with many people.
+Peers are identified by their address, and the connection that is closed belongs to the peer with the most
+waiting connections. A peer is never refused only because it has many connections: one address may belong to
+an API server, or to a proxy with many users.
 """
 
 from __future__ import annotations

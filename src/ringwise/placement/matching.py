@@ -22,7 +22,7 @@ Spend: TypeAlias = Callable[[int], None]
 
 
 def uncounted(_steps: int) -> None:
-    """Nobody counts."""
+    """Do not count steps: the search has no budget."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ class Conformance:
 
 def _critical(pod: Pod) -> bool:
     if pod.priority_class in SYSTEM_CLASSES:
-        # Kubernetes lets every namespace use these classes. What a cluster needs, an agent on each node for
-        # one, asks for no chips; a job with chips that nobody can evict would be a tenant's.
+        # Kubernetes lets every namespace use these classes. Pods that the cluster itself requires, such as an
+        # agent on each node, do not request chips. If pods with chips were critical in every namespace,
+        # tenants could protect their jobs from eviction.
         return not pod.cls.chips or pod.namespace in SYSTEM_NAMESPACES
     return pod.namespace == KUBE_SYSTEM
 

@@ -1,7 +1,7 @@
-"""What follows from the events of the cluster, and from decisions: components hear these, too.
+"""Events that follow from the events of the cluster and from decisions: components handle these, too.
 
-Nobody changes one. They are not frozen, and no tuples: several follow from every report of a pod, and to make
-such an object would take twice as long.
+An event is never changed. The classes are nevertheless not frozen and not tuples: several events follow from
+every report of a pod, and creating such an object would take twice as long.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class NodeState(enum.StrEnum):
     READY = "ready"
 
 
-#: With a time that lies ahead they withhold the node from jobs that end later.
+#: If these states begin at a later time, they withhold the node from jobs that end after it.
 _AHEAD = (NodeState.DRAINING, NodeState.RESERVED)
 _SEVERITY = {state: place for place, state in enumerate(NodeState)}
 #: Why no new pod gets chips of a resource -> the state of the node.
@@ -143,7 +143,7 @@ def node_states(cluster: ClusterState, number: int, now: int) -> tuple[StateOfNo
 
 
 def _severity(one: StateOfNode) -> float:
-    # A drain that lies ahead closes nothing yet.
+    # A scheduled drain does not close the node before it starts.
     ahead = one.state is NodeState.DRAINING and not one.closes
     if one.state is NodeState.RESERVED and not one.keeps:
         # Of several the next comes first.
@@ -252,9 +252,9 @@ def before_drain_counts(
 
 
 def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> StateOfNode | None:
-    """Before what a job has to say that it ends, to get chips of the node (F4); None: there is nothing.
+    """Return the state before whose start a job must end to get chips of the node (F4), or None.
 
-    A reservation is ahead as a drain is.
+    A reservation that has not started counts like a scheduled drain.
     """
     if not settings.reserved_nodes_require_duration:
         return None
@@ -471,9 +471,10 @@ class NodeChips:
         yield "sub-healthy", self.sub_healthy
 
     def holders(self) -> dict[int, tuple[Pod, bool]]:
-        """Chip -> the pod that holds it, and whether it is doubtful that it does (N8).
+        """Return by chip the pod that holds it, and whether it is doubtful that it does (N8).
 
-        The first by name where several pods claim one (N6), and one that may have it where nobody holds it.
+        If several pods claim a chip, it is the first of them by name (N6); if no pod holds it, it is a pod
+        that may have it.
         """
         if not self.states.used:
             return {}

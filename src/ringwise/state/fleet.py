@@ -74,7 +74,7 @@ class Fleet:
     recovering: list[int] = field(default_factory=list)
     #: Chips with a fault of level `PreSeparateNPU`. Pods that hold them keep them.
     pre_separated: list[int] = field(default_factory=list)
-    #: Chips that pods may have besides those that they hold (N8): nobody gets them.
+    #: Chips that pods may have besides those that they hold (N8): no other pod gets them.
     doubtful: list[int] = field(default_factory=list)
     #: Chips that an operator isolated. Pods that hold them keep them.
     isolated: list[int] = field(default_factory=list)

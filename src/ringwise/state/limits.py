@@ -26,7 +26,7 @@ class UsageLimit:
     user: str = ""
     #: By resource, in its unit (cpu in milli), and by `runningJobs` and `pendingJobs`.
     hard: Mapping[str, int] = field(default_factory=dict, hash=False)
-    #: What may be used beyond it while nobody else can use it.
+    #: What may be used beyond it while no other job can use it.
     borrowing: Mapping[str, int] = field(default_factory=dict, hash=False)
     #: Nanoseconds, and what becomes of a job then.
     max_run_time: int | None = None

@@ -187,7 +187,7 @@ class PodClass(_DerivedValues):
     #: Only init containers that end before the others start request chips; that is refused (D4).
     chips_before_start: bool = False
     spread: tuple[TopologySpread, ...] = ()
-    #: Its claims of dynamic resource allocation, which nobody here allocates: with any it is not placed.
+    #: The number of its resource claims. Ringwise does not allocate them, so a pod with any is not placed.
     resource_claims: int = 0
     #: Its request for a share of a chip or a vNPU; such a pod requests no chips.
     part: PartRequest | None = None
@@ -305,7 +305,7 @@ class Pod(Namespaced):
     stray: tuple[str, ...] = ()
     #: It cannot be read, and its limits ask for chips or are unreadable, too: it may hold any chips (N7).
     unreadable: bool = False
-    #: The node on which room is made for it (`status.nominatedNodeName`), while it has no node.
+    #: The node on which pods are evicted for it (`status.nominatedNodeName`), while it has no node.
     nominated: str = ""
     #: Its only scheduling gate is the one that the scheduler removes when the job is admitted to its queue.
     queue_gated: bool = False
@@ -331,7 +331,7 @@ class Pod(Namespaced):
         pod = Pod(*_values_of(self))
         pod.annotations = {**self.annotations, **annotations}
         pod.holds, pod.rank = chips, rank
-        # No room is made for it any more, and the binding has removed what a user copied.
+        # A bound pod is not nominated for a node, and the binding has removed what a user copied.
         pod.nominated, pod.stray = "", ()
         return pod
 
@@ -438,7 +438,7 @@ class DeviceReport:
     mounted: Mapping[str, int] = EMPTY_CHIPS
     #: The same for shares of chips: pod uid to its share.
     mounted_shares: Mapping[str, MountedShare] = _Empty()
-    #: Chips that pods may have whose mount it has no record of, by uid: nobody gets them until the pod ends.
+    #: By uid, chips that a pod may have although no mount is recorded: no other pod gets them until it ends.
     doubtful: Mapping[str, int] = EMPTY_CHIPS
     #: Device ids that kubelet lists for its pods, by namespace/name, as our own device plugin read them;
     #: None: it reports none. For diagnosis only: ids are kubelet's, not chips.

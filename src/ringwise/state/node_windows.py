@@ -1,7 +1,7 @@
-"""Times in which a node is kept from jobs: from a drain that lies ahead on, and during a reservation.
+"""Times during which a node is withheld from jobs: from a scheduled drain on, and during a reservation.
 
-Both are one thing to whoever places a job: before it begins, a job may use the node that ends before; while
-it lasts, a job that it admits.
+Placement treats both in the same way: before the window begins, a job may use the node if it ends before
+then; while the window lasts, only if the window admits it.
 """
 
 from __future__ import annotations

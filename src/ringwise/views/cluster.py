@@ -86,7 +86,7 @@ _NOT_RUNNING = frozenset({"Pending", "Restarting"})
 _NEVER = frozenset({"cluster-too-small"})
 #: Characters of a reason in the row of a job; `reason` of its document, and `why`, have all of it.
 MAX_REASON = 300
-#: Pods of pending jobs for which a list tries to find nodes anew, which takes about a second. The jobs after
+#: Pods of pending jobs for which a list tries to find nodes again, which takes about a second. The jobs after
 #: them have the reason of their last attempt.
 MAX_EXAMINED_PODS = 20_000
 #: Faults in the row of a job; its document has all of them.

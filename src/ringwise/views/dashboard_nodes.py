@@ -109,7 +109,7 @@ def _counts(masks: ChipStates, *, drained: bool) -> tuple[int, ...]:
 
 
 def cluster_totals(view: SchedulerView, now: int) -> doc.DashboardTotals:
-    """The totals, counted from the beginning: for samples while nobody has the rows."""
+    """Return the totals, counted from scratch: for samples while no client has the dashboard open."""
     state, sums = view.cluster, CountsByResource()
     # Most nodes are alike.
     groups = Counter[tuple[str, ChipStates, bool]]()

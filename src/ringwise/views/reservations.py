@@ -15,7 +15,7 @@ from ringwise.topology.natural import natural_key
 if TYPE_CHECKING:
     from ringwise.views.documents.reservations import ReservationFields, ReservedNodeFields
 
-#: States that keep nobody from using a node.
+#: States that do not keep jobs from using a node.
 _USABLE = (NodeState.READY, NodeState.RESERVED, NodeState.SUB_HEALTHY, NodeState.AWAITING_REPORT)
 
 

@@ -1,7 +1,7 @@
-"""Between one scheduler and many clients: reads what changed a few times a second, while somebody looks.
+"""Between one scheduler and many clients: reads the changes a few times a second while clients are connected.
 
-While nobody does, the scheduler records nothing. All clients share the encoded events and the rows; what a
-client that reads slowly costs is its place in the shared history.
+Without clients the scheduler does not record changes. All clients share the encoded events and the rows, so a
+client that reads slowly costs only its place in the shared history.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Snapshot(NamedTuple):
 
 
 class _RestartedError(Exception):
-    """There is another scheduler, or other boards: rows and epoch begin anew."""
+    """Another scheduler runs now: its rows are read, and a new epoch begins."""
 
 
 class Hub:
@@ -228,7 +228,7 @@ class Hub:
             await asyncio.sleep(SAMPLE_INTERVAL)
 
     async def _contained(self, work: Callable[[], Awaitable[None]]) -> None:
-        """A defect here must not end the stream of everything else: the clients begin anew."""
+        """Run `work`. A defect in it must not end the streams: the clients fetch a new snapshot."""
         try:
             await work()
         except NotLeadingError:
@@ -253,7 +253,7 @@ class Hub:
         self._wake_waiters()
 
     async def forget(self) -> None:
-        """Nobody looks: the scheduler need no longer record."""
+        """Drop the rows and stop the recording of changes: no client needs them."""
         async with self._lock:
             watched = self._scheduler
             self._drop()

@@ -113,9 +113,9 @@ def _user(
         return requester
     there = _named(before)
     if there or _named(made) == requester:
-        # Whoever claims an object that names nobody pays for it.
+        # A requester that sets its own name on an object without a user is charged for it.
         return there or requester
-    # A Deployment that another scheduler served is new to us. Of others nobody knows who created them.
+    # A Deployment that another scheduler served before is new here. The creator of other objects is unknown.
     schedulers = _scheduler(made), _scheduler(before)
     return requester if schedulers[0] in scheduler_names and schedulers[1] not in scheduler_names else ""
 

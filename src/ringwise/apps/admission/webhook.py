@@ -298,7 +298,7 @@ def attributed(
 ) -> dict[str, Any] | None:
     """The AdmissionReview of the response, with the user of a job; None when the body is not a review.
 
-    Of every size: a job that is too large to be checked must not be nobody's.
+    This is done for objects of every size: a job that is too large to be checked must have a user, too.
     """
     request = read_review(body)
     if request is None:

@@ -149,7 +149,7 @@ class LabServer:
         self.live = live
         self._forked_queries = forked_queries or ForkedQueries(pause=PAUSE_OF_LAB)
         self._dashboard = dashboard or nullcontext()
-        #: Nobody else shows what was expected last: commands ask anew.
+        #: Only the dashboard needs estimates at all times: commands request new ones.
         self._estimates = dashboard is not None
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()

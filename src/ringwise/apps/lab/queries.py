@@ -53,7 +53,7 @@ class LabAnswers(ClusterAnswers):
     """Answers of the lab's own scheduler."""
 
     def __init__(self, live: LiveLab, *, estimates_anew: bool = True) -> None:
-        """Without `estimates_anew` jobs start when they were expected to when that was found last."""
+        """Without `estimates_anew` the expected starts of jobs are those of the last estimate."""
         self.live = live
         self._estimates_anew = estimates_anew
 
@@ -156,7 +156,7 @@ def status_document(live: LiveLab) -> StatusFields:
 
 
 def time_ahead(live: LiveLab, at: str | None) -> int | None:
-    """The time of a drain that lies ahead. Raises ObjectRefusedError."""
+    """Return the time at which a scheduled drain starts. Raises ObjectRefusedError."""
     try:
         return None if at is None else moment(at, live.now)
     except ValueError as error:

@@ -1,11 +1,11 @@
 """The counting bound: a cluster in which a job fits if as many chips are free as it asks for.
 
-It serves one queue strictly in order. Where the order is strict, no job starts before it does here, whatever
+It serves one queue strictly in order. If the order is strict, no job starts before it does here, whatever
 places the jobs: by induction over the queue, all jobs before it have started here by the time they have
 there, so those that still run here run there as well, and use at least these chips. Rings, nodes, switches
 and hardware that breaks only take chips away. (A job that does not fit into what faults have left of the
-cluster blocks nobody; then jobs behind it may be earlier than here.) Where jobs may pass others it is no
-bound of the mean: small jobs start sooner when large ones starve.
+cluster does not block others; then jobs behind it may start earlier than here.) If jobs may overtake others,
+it is not a bound of the mean: small jobs start sooner when large ones starve.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class RunOutcome:
 
 
 class Meter:
-    """Adds up over time. Told of every change, and then of the time until which things stay so."""
+    """Sums up usage over time: notified of each change, then of the time until which nothing changes."""
 
     def __init__(self, outcome: RunOutcome) -> None:
         self.outcome = outcome

@@ -359,10 +359,10 @@ class Simulation:
         return started
 
     def _next_plan(self, now: int) -> tuple[SimulatedJob, MovePlan] | None:
-        """For the head of the queue, where it waits although enough chips are free.
+        """Return a plan for the head of the queue if it waits although enough chips are free.
 
-        As on a cluster, but at once, and without the estimate of what is saved where nothing is spent. Nobody
-        is asked about twice before chips become free.
+        This is done as on a cluster, but at once, and the saving is not estimated if the moves cost nothing.
+        A job is not tried a second time before chips become free.
         """
         job = self._meter.head()
         if job is None or job.chips > self._meter.free or self._without_plan == (job.number, self._freed):

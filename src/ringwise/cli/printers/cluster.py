@@ -69,7 +69,7 @@ def node_state(node: NodeFields, now: int) -> str:
 
 
 def _current_state(node: NodeFields, now: int) -> str:
-    """The worst of its states apart from drains and reservations that lie ahead; the note shows these."""
+    """Return the worst of its current states. The note shows scheduled drains and later reservations."""
     return next((one["state"] for one in node["states"] if (one["start"] or 0) <= now), "ready")
 
 

@@ -64,7 +64,7 @@ def is_harmless(level: str) -> bool:
 
 
 def chip_is_healthy(level: str, used: bool) -> bool:
-    """Whether a chip counts as healthy. One that is to be separated later stays so while a pod uses it."""
+    """Return whether a chip counts as healthy. A chip to be separated later does as long as a pod uses it."""
     return level in _HARMLESS or (level == PRE_SEPARATE and used)
 
 

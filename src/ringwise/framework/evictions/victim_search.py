@@ -296,7 +296,7 @@ class VictimSearch:
         return self._in_passes() if group.topology.soft else None
 
     def _cheapest_of(self, domains: Sequence[Domain]) -> EvictionPlan | None:
-        """The room is made inside one of them: in that whose victims are the cheapest."""
+        """Return the plan with the cheapest victims inside one of the domains; None if there is none."""
         best: tuple[tuple[bool, _Price], EvictionPlan] | None = None
         for domain in domains:
             self._domain = domain

@@ -142,7 +142,7 @@ def _place(place: PlaceWire) -> tuple[str, tuple[int, ...]]:
 
 
 def move_plan_body(plan: MovePlan) -> dict[str, Any]:
-    """Return the object. Its moves are immutable, so it has no fields that nobody gave it."""
+    """Return the object. Its moves are immutable, so fields that are not set are left out."""
     moves = [
         {
             **_reference(move.job),

@@ -44,7 +44,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _PRIORITIES = 2**31
 _NEVER = "Never"
-#: Seconds: without a field, and more than anybody waits for.
+#: Seconds: the default, and the maximum that is used.
 _GRACE, _LONGEST_GRACE = 30, 10 * 365 * 86400
 _PREEMPTION_POLICIES = (_NEVER, "PreemptLowerPriority")
 

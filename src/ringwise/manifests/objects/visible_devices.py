@@ -3,8 +3,8 @@
 Ascend Docker Runtime mounts what that variable names. Kubelet puts the variables of the pod after those
 of the device plugin, and the last one counts: a value that a user chooses bypasses every allocation. The
 variable may only repeat what was allocated: the annotation with the chips of the pod (N8), which scheduler
-and device plugin write for the resource that the pod asks for. One for another resource nobody writes but the
-user. Of the other variables of the runtime none makes a chip visible.
+and device plugin write for the resource that the pod requests. An annotation for another resource can only
+come from the user. None of the other variables of the runtime makes a chip visible.
 """
 
 from __future__ import annotations

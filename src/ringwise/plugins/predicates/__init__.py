@@ -8,8 +8,8 @@ is in no view at all.
 
 A node that lists no cpu or no memory (0) has no limit on it, and 0 pods means no limit
 on pods, so that small hand-written manifests work; other resources a node does not list
-it does not have. A pod with resource claims fits nowhere: nobody allocates them. What claims of
-volumes ask for is in `volumes.py`.
+it does not have. A pod with resource claims does not fit anywhere: Ringwise does not allocate them. What
+claims of volumes require is in `volumes.py`.
 """
 
 from __future__ import annotations

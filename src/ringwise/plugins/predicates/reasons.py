@@ -95,7 +95,7 @@ SPREAD_KEY_MISSING = _mismatch(
     "use another topologyKey in topologySpreadConstraints",
 )
 
-# -- by claim: whatever nodes are free, so that nobody waits behind such a job
+# -- by claim: free nodes do not help, so no job waits behind such a job
 
 _CLAIM = frozenset({Trigger.VOLUME_CHANGED, Trigger.JOB_CHANGED})
 #: A node on which a volume can be used, or for which one can be made.

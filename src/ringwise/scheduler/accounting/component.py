@@ -139,7 +139,7 @@ class Accounting(Component):
         if reported not in self._runs:
             self._stop_waiting(reported, now, now)
         if uid in self._runs or not (uid in self._waits or uid in self._ran):
-            # Its pods go on under another PodGroup; or nothing was reported of it.
+            # Its pods now belong to another PodGroup, or nothing was reported about it.
             return
         self._stop_waiting(uid, now, now)
         self._close(uid)
@@ -237,7 +237,7 @@ class Accounting(Component):
                 self._begin(record, now)
         elif uid not in self._counted:
             if uid not in self._open and not (pod.ended and self._begin(record, now)):
-                # It ended before anybody saw it, and does not say when.
+                # It was first seen after it had ended, and its status does not say when that was.
                 self._counted.add(uid)
                 return
             until = pod.ended or self._ends.get(uid, now)

@@ -126,7 +126,7 @@ class Preemptions(Component):
 
     @on(EvictFailed)
     def _evict_failed(self, event: EvictFailed, now: int) -> None:
-        """The pod stays, and has lost nothing. Nobody waits for it: others may be found that can go."""
+        """The pod stays and has lost no work. No job waits for its chips: other victims may be found."""
         if event.uid not in self._leaving:
             return
         key, evicted = self._leaving.pop(event.uid)

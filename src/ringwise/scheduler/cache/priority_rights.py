@@ -63,7 +63,7 @@ class _Namespace:
         self._used: dict[str, Amounts] = {quota.name: {} for quota in quotas}
         #: Age and key of the youngest job that was shared out.
         self._last: tuple[int, str] = (-1, "")
-        #: Jobs that are younger than all others, in the order of their coming; or everything is shared anew.
+        #: Jobs that are younger than all others, oldest first; or everything is shared out again.
         self._younger: dict[str, None] = {}
         self._anew = True
 

@@ -169,7 +169,7 @@ class Cycle(ContextUser):
         if not pending:
             job.drop_seniority()
             if not job.pods:
-                # It was admitted and its pods are being created: its wait for capacity goes on.
+                # It was admitted and its pods are being created: it still waits for capacity.
                 job.waiting_since = since
             elif self.bindings.awaits_claims(job):
                 job.waiting_since = now if since is None else since

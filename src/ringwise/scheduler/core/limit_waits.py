@@ -40,7 +40,7 @@ class LimitWaits(Component):
         self._forget(job.key)
         reason = job.reason
         if job.key in self._table.may_burst and lacks_room(reason):
-            # It is not what it waits for in the first place; and it must take nobody's turn.
+            # The job waits for its limit, not for room, and must not block the jobs behind it.
             reason = job.reason = self._without_burst(job) or reason
         if not waits_for_limit(reason) or reason is None or job.key not in self._book.jobs:
             self._leave(job, now)

@@ -211,5 +211,5 @@ class Scheduler:
         return self._components.deadline()
 
     def next_retry(self) -> int | None:
-        """Return when an unschedulable job is tried even without an event. Virtual time goes on past it."""
+        """Return when an unschedulable job is retried even without an event. Virtual time may pass it."""
         return self._job_queue.next_retry()

@@ -199,7 +199,7 @@ class VolumeEvents(Component):
         for volume in self._table.volumes.values():
             claim = self._table.claims.get(self._table.holders.get(volume.name, ""))
             if claim is not None and volume.claim is None:
-                # It is given away, and nobody else may have it.
+                # The volume is assigned to this claim, and no other claim may use it.
                 reference = ClaimReference(claim.namespace, claim.name, claim.uid)
                 yield ev.VolumeSeen(replace(volume, claim=reference))
             else:
@@ -235,7 +235,7 @@ class VolumeEvents(Component):
         before = self._table.volumes.get(event.volume.name)
         if self._table.put_volume(event.volume):
             if event.volume.is_free:
-                # One less helps nobody, and one that a claim has concerns only the pods of that claim.
+                # Only a free volume can help other jobs; a bound one concerns only the pods of its claim.
                 self._triggers.add(Trigger.VOLUME_CHANGED)
             self._volume_changed(before, event.volume, now)
 

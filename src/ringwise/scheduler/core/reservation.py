@@ -420,10 +420,10 @@ class _Search:
     def _latest(
         self, job: Job, runs: Sequence[RunningJob], allocations: list[Allocation]
     ) -> tuple[Sequence[RunningJob], list[Allocation]]:
-        """What comes free last of all that comes free before the job fits, and what it is allocated there.
+        """Return the fewest of the last runs to end after which the job fits, and what it is allocated then.
 
-        It starts when the last of them has ended, wherever it is placed. What is kept for it on chips that
-        are free long before is of no use to anybody until then.
+        The job starts when the last of them has ended, wherever it is placed. If it were placed on chips that
+        are free long before, no other job could use them until then.
         """
         last_first = runs[::-1]
 

@@ -3,7 +3,7 @@
 A job runs from when its first pod got a node until none of them has one. No job is ended without a warning
 that is as old as `max-run-time-warning`: if a limit is new or was lowered, or no scheduler ran for a time,
 running jobs get that time. When each job began and when it was warned is written where tenants cannot
-write (F1): another leader goes on with it. If a job has been in several queues since it began, the earliest
+write (F1), so that the next leader uses it. If a job has been in several queues since it began, the earliest
 end applies: a tenant may name another queue at any time.
 
 The same record says for which queue the pods of such jobs count (`ResourceUsage.bound_in`), and which pods
@@ -240,7 +240,7 @@ class RunTimeLimits(Component):
             requeue = self._on_timeout(run) == REQUEUE
             action = "RestartJob" if requeue else "TerminateJob"
             yield AskJob(vcjob.key, vcjob.uid, action, why)
-            # Its controller ends no pods but its own, and anybody can let others join its PodGroup.
+            # The controller ends only the pods of the vcjob, and users can add other pods to its PodGroup.
             placed = [pod for pod in placed if not _is_of(pod, vcjob)]
         for pod in placed:
             if self._book.is_ours(pod):
@@ -300,7 +300,7 @@ def _uid(job: Job) -> str:
 
 
 def _started(job: Job, placed: list[Pod], now: int) -> int:
-    """When its first pod got its node; where nobody knows, it begins now."""
+    """Return when the first pod of the job got its node; now if that is not known."""
     times = [pod.bound for pod in placed if 0 < pod.bound <= now]
     if job.started is not None:
         times.append(job.started)

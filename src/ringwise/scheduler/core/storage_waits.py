@@ -18,7 +18,7 @@ from ringwise.state.node_labels import members_of
 from ringwise.state.storage_capacities import selected_nodes
 from ringwise.state.volume_table import keys_of
 
-#: Nobody is evicted by these: a job for which a node has too few free chips cannot use it.
+#: Actions that do not evict pods: with these alone, a job cannot use a node that has too few free chips.
 _NOT_EVICTING = frozenset({"enqueue", "allocate", "backfill"})
 #: So many nodes are looked at one by one.
 _FEW = 16

@@ -212,7 +212,7 @@ class FairTurns(Component):
         return False
 
     def may_go_on(self, job: Job) -> bool:
-        """Whether the phase goes on with this job."""
+        """Return whether the phase may continue with this job."""
         if not self._decides:
             return True
         self._measure()

@@ -264,7 +264,7 @@ class VolumeWaits(Component):
         return _PendingClaim(claim.uid, first.node, "", first.before)
 
     def settle_at_once(self, key: str) -> None:
-        """Nobody waits in a what-if on manifests: the pods of the job count as bound."""
+        """Count the pods of the job as bound: in a what-if on manifests no pod waits for its volumes."""
         batches = list(self._batches.get(key, ()))
         for batch in batches:
             for uid in batch.binds:
@@ -327,7 +327,7 @@ class VolumeWaits(Component):
             if len(left) < len(nodes):
                 self._claim_changed(key)
 
-    # -- whether it goes on -------------------------------------------------------------------------
+    # -- whether to keep waiting --------------------------------------------------------------------
 
     def _check(self, key: str, batch: _Batch, claims: dict[str | None, None], now: int) -> None:
         waits = [self._lost(batch)] if None in claims else []

@@ -7,8 +7,8 @@ places back where those are free. What is reserved ends with the plan, 120 s aft
 `grace-over-time` later than that at most. A move is not a fault: it uses no retry, starts no cool-down and no
 clock (F2), and the share of a moved job stays (F6).
 
-What the objects tell is not remembered: whether pods are there, places taken, jobs started. So a plan that
-the next leader reads (F1) goes on where it was. Which plan is begun or stopped, the MovePlan objects say
+What the objects show is not stored: whether pods exist, places are taken, jobs have started. So a plan that
+the next leader reads (F1) continues where it was. The MovePlan objects say which plan is started or stopped
 (`move_plans.py`).
 """
 
@@ -373,7 +373,7 @@ class Moves(Component):
                 why = f"moved so that {self._name(live.plan.job)} can start"
                 yield self._assumed.evict_together(job, uid, why, EvictionCause.MOVE, live.plan.job)
 
-    # -- a plan goes on --------------------------------------------------------------------------------
+    # -- continue a plan -------------------------------------------------------------------------------
 
     def _why_refused(self, live: LivePlan, refused: Mapping[str, str]) -> str:
         for _, uid, pod in live.moving_pods():
@@ -382,7 +382,7 @@ class Moves(Component):
         return ""
 
     def _problem(self, live: LivePlan) -> str:
-        """Why the plan cannot go on; empty if it can."""
+        """Return why the plan cannot continue; empty if it can."""
         waiting = self._book.jobs.get(live.plan.job)
         if waiting is None or self._book.is_over(waiting):
             return f"{live.plan.job} is gone"

@@ -326,7 +326,7 @@ class _Search:
             return job.reason or NOT_WAITING(job=job.full_name)
         reserved = evicting_reservation(session.state, session.reservations, job.key)
         if reserved is not None:
-            # It gets room already: nobody has to move for it, too.
+            # Pods are already being evicted for it, so no job has to move.
             return waiting_for_evictions(session.state, reserved, self._now)
         obstacle = self.what_if.obstacle(session, job)
         if obstacle is not None:
@@ -897,7 +897,7 @@ class _Trial(ExitStack):
             self._place([Allocation(job, pod, node, chips)], item.unit)
             self._readmit(units)
             return units
-        # The iterator may be at its end for this class: the next attempt begins anew.
+        # The iterator may be exhausted for this class: the next attempt starts with a new one.
         raise _DoesNotFit(reason, item.unit)
 
     def _cheapest_nodes(self, selection: NodeSelection) -> Iterator[tuple[int, tuple[Unit, ...]]]:

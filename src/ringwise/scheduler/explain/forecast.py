@@ -196,7 +196,7 @@ def _length(view: SchedulerView, job: Job, elapsed: int = 0, longest: int | None
 def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list[JobRun]:
     """Everything that holds chips, or belongs to a job. Other pods are taken not to end.
 
-    `began`: jobs that begin anew at this moment.
+    `began`: jobs that start again at this moment.
     """
     placements, runs = view.cluster.pods, []
     for job in view.jobs.values():
@@ -252,9 +252,9 @@ def _cooldowns(session: Session, waiting: Iterable[Job]) -> Iterator[JobRun]:
 
 
 def _suppose_moves(view: SchedulerView, now: int, supposed: ExitStack) -> Collection[str]:
-    """Plans of moves that are carried out have come to their end (M1). The jobs that begin anew.
+    """Suppose that the plans of moves that are carried out are done (M1). Return the jobs that start again.
 
-    Pods that are gone already wait, and get their places when the queues are played.
+    Pods that are gone already wait, and get their places when the queues are simulated.
     """
     state, began = view.cluster, set()
     for live in view.history.moves.plans.values():
@@ -570,7 +570,7 @@ class _Play:
         return self._steps > sum(max(0, self._share - used) for used in self._used.values())
 
     def _leave_out(self, namespace: str, time: int) -> None:
-        """Others go on as if the jobs of this namespace that are still waiting were not there."""
+        """Continue as if the jobs of this namespace that are still waiting did not exist."""
         del self._sizes[namespace]
         for name, groups in list(self._queues.items()):
             for group in groups:

@@ -1,7 +1,7 @@
 """The life of jobs, from the turns of a journal: submitted, waited for, placed, faults, what moved and why.
 
-Only events and commands are read, never a scheduler: a history can be made of a journal alone, also of jobs
-that are gone, and goes on in the journal of the next scheduler.
+Only events and commands are read, never a scheduler: a history can be built from a journal alone, also for
+jobs that are gone, and continues in the journal of the next scheduler.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def bundle_fixes(search: FixSearch) -> Iterator[Fix]:
 
 
 def _losses(search: FixSearch, action: str, at: int, *, whole: bool = False) -> str:
-    """Who would lose pods if the action ran at this time; empty: nobody."""
+    """Return which jobs would lose pods if the action ran at this time; empty if none would."""
     session = search.view.what_if.open_session(at, [search.job])
     plan = _dry_run(session, search.job, action, protected=True, whole=whole)
     return " and ".join(losers_text(losers(session, plan))) if plan is not None and plan.victims else ""

@@ -60,7 +60,7 @@ from ringwise.wellknown import ACCELERATOR_TYPE, LOGICAL_RACK, SUPER_POD_ID, SUP
 SHOWN_MISSES = 5
 #: How many names of jobs ahead are shown.
 SHOWN_AHEAD = 5
-#: With more waiting jobs the question when one of them starts is not asked anew.
+#: If more jobs are pending, the last estimate of when a job starts is shown instead of a new one.
 _MANY_WAITING = 200
 
 

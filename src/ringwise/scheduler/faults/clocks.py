@@ -33,13 +33,13 @@ class Clocks:
         self.by_job = context.record.add(RecordTable("clocks", RescheduleClock))
 
     def begin(self, job: Job, now: int) -> None:
-        """Pods of the job are lost. A clock that it has already goes on."""
+        """Pods of the job are lost: start its clock if it does not run already."""
         if job.key not in self.by_job:
             self.by_job[job.key] = RescheduleClock(owner_of(job), now)
         job.clock = self.by_job[job.key]
 
     def attach(self, job: Job) -> None:
-        """The job was seen, perhaps made anew."""
+        """The job was seen, perhaps created again."""
         if job.clock is None and job.key in self.by_job:
             job.clock = self.by_job[job.key]
 

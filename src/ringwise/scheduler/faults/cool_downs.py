@@ -35,7 +35,7 @@ class CoolDowns:
             job.cooling = self._chips[owner]
 
     def attach(self, job: Job, owner: str) -> None:
-        """The job was seen, perhaps made anew: it still avoids the chips that broke it."""
+        """The job was seen, perhaps created again: it still avoids the chips on which it failed."""
         if not job.cooling:
             job.cooling = self._chips.get(owner, job.cooling)
 

@@ -138,7 +138,7 @@ class FaultDetector(Component):
             self._tolerated[node] = seen
 
     def restore(self, record: RestoredRecord, now: int) -> None:
-        """Windows go on; a report that no longer names a fault has ended it."""
+        """Continue the windows; a report that no longer names a fault has ended it."""
         for node, faults in record.of(self._tolerated).items():
             number = self._state.node_id.get(node)
             if number is None or self._state.nodes[number] is None:

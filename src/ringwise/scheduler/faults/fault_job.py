@@ -239,7 +239,7 @@ class FaultJob:
         return LostParts(tuple(self.affected), tuple(positions(job, forest).values()))
 
     def taken_over(self, pods: Mapping[str, Pod]) -> None:
-        """F1: the next leader goes on from a state that has a way out, whatever the document says.
+        """F1: make the next leader continue from a state that it can leave, whatever the document says.
 
         `pods` are those of its deletions that exist, by uid.
         """

@@ -343,7 +343,7 @@ class FaultHandler(Component):
         if vcjob is not None and policies_come_first(vcjob, job.pods.values()):
             # F5: a policy of its vcjob decides about its failed pods.
             policy = replace(policy, retries=0)
-        # The other replicas of a service go on serving.
+        # The other replicas of a service continue to serve.
         return replace(policy, only_pods=True) if job.has_independent_pods else policy
 
     def _look_for_faults(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> int | None:
@@ -626,7 +626,7 @@ class FaultHandler(Component):
     def _run_clock(
         self, handled: FaultJob | None, job: Job, policy: FaultPolicy, now: int
     ) -> Iterator[Command]:
-        """F2: the clock begins, goes on or ends; where a higher level begins, more pods are deleted."""
+        """F2: start, continue or end the clock; if a higher level begins, delete more pods."""
         if handled is None and job.clock is None:
             return
         if is_complete_and_confirmed(self._state, job):

@@ -130,7 +130,7 @@ def exit_requested(handled: FaultJob, job: Job, policy: FaultPolicy) -> list[Com
 
 
 def restarted(handled: FaultJob, job: Job, policy: FaultPolicy, now: int, level: Level) -> list[Command]:
-    """The processes go on; after rescheduling at pod level the announced faults are over."""
+    """The processes continue; after rescheduling at pod level the announced faults are over."""
     pods_restarted = policy.pod_level and not handled.external
     if not handled.told_to_exit and not pods_restarted:
         return []

@@ -91,7 +91,7 @@ class FailedPods:
         self._jobs.setdefault(pod.job, {})[uid] = pod
 
     def gone(self, job: str, uid: str) -> None:
-        """The pod no longer exists, and its job goes on as if it never had."""
+        """The pod no longer exists; forget it, and its job if that has no other pods here."""
         failed = self._jobs.get(job)
         if failed is not None and failed.pop(uid, None) is not None and not failed:
             del self._jobs[job]
@@ -142,7 +142,7 @@ class EarlySuccessors:
     def __init__(self) -> None:
         #: By owner: uids of pods that terminate.
         self._going: dict[str, set[str]] = {}
-        #: By owner: keys of the jobs of new pods, oldest first; no more than pods that terminate.
+        #: By owner: keys of the jobs of new pods, oldest first; at most as many as pods that terminate.
         self._came: dict[str, dict[str, None]] = {}
 
     def leaves(self, owner: str, uid: str) -> None:

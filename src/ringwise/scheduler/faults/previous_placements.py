@@ -8,8 +8,8 @@ annotations of the surviving pods show where those are; placements of pods that 
 before the restart, and the reservations for them, are read from the document of F1.
 
 The same holds for other gangs, and for pods without a PodGroup that have an owner, while they are
-rescheduled because of a fault. An owner that creates pods under other names changes nothing: ranks are
-given anew in the order of the names, and a pod without a PodGroup takes the place of one of its owner's
+rescheduled because of a fault. This also works if an owner creates pods under other names: ranks are
+assigned again in the order of the names, and a pod without a PodGroup takes the place of one of its owner's
 pods that is gone.
 
 A job that was suspended, or that somebody let start over, gives its chips back at once: nothing is reserved
@@ -577,11 +577,11 @@ class PreviousPlacements(Component):
                 self._attach(job, now)
 
     def _may_go_on(self, pod: LeavingPod) -> bool:
-        """Whether its job may go on: it was not deleted, and did not end, while no scheduler looked."""
+        """Return whether its job may continue: it was not deleted and did not end while no scheduler ran."""
         for vcjob in self._book.vcjobs.values():
             if owner_id(vcjob.namespace, vcjob.uid) == pod.owner:
                 return vcjob.gives_back or not vcjob.over
-        # Without its vcjob, its PodGroup shows that it goes on. A pod without one may be created again.
+        # Without a vcjob, the PodGroup shows that the job continues. A pod without one may be created again.
         return bool(pod.pods_owner) or (pod.job in self._book.jobs and pod.owner == pod.job)
 
     def _placed_ranks(self, job: Job) -> set[int]:

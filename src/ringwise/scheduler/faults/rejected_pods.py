@@ -1,8 +1,9 @@
-"""Pods that others make again or delete: those that kubelet rejected, and those with `external-*`.
+"""Pods that other components create again or delete: rejected by kubelet, or of jobs with `external-*`.
 
 F5: pods that kubelet rejected at admission never ran, and have not failed. The controller of this project
-makes those of its vcjobs again. A pod of another owner is deleted, so that its owner makes it again: at most
-five times, with growing distance. What nobody makes again is left, and an event says so.
+creates those of its vcjobs again. A pod of another owner is deleted, so that its owner creates it again: at
+most five times, after increasing delays. A pod that no controller creates again is left as it is, and an
+event reports that.
 
 `external-*`: faulty pods are marked (`huawei.com/pod-status`), and another component deletes them.
 """
@@ -163,7 +164,7 @@ class Removals(Component):
             job = self._book.job_of(uid)
             handled = None if job is None else self._jobs.get(job.key)
             if job is None or (handled is not None and uid in handled.deletions):
-                self._drop(uid)  # It is gone, or was marked anew.
+                self._drop(uid)  # It is gone, or was marked again.
             else:
                 yield self.remove(job, job.pods[uid].name, uid)
 

@@ -19,7 +19,7 @@ from ringwise.state.model import Pod
 #: The restarts after the first wait. The limit is less than the time for which the controller waits for an
 #: answer about failed pods (F5).
 BACKOFF = ExponentialBackoff(initial=1, limit=32)
-#: An owner without restarts for so many seconds begins anew.
+#: Seconds without restarts after which the history of an owner is forgotten.
 FORGOTTEN_AFTER = 600
 
 

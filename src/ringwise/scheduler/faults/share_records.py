@@ -260,7 +260,7 @@ class ShareRecords(Component):
         for pod in sorted(waiting, key=pod_order):
             if len(held) + len(share.ranks) >= needed_pods(job):
                 return
-            # Pods without a node get ranks anew while others come and go.
+            # Ranks of pods without a node are assigned again while other pods come and go.
             while rank in held or rank in share.ranks:
                 rank += 1
             share.ranks[rank] = self._usage.amounts(pod.cls)

@@ -63,7 +63,7 @@ export class CanvasMap {
     this._scale = 1;
     this._x = 0;
     this._y = 0;
-    /** Whether the whole cluster is shown, and stays so when it or the window grows. */
+    /** Whether the map shows the whole cluster, and is scaled again when the cluster or the window grows. */
     this._fitted = true;
     this._image = new ImageData(1, 1);
     this._pixels = new Uint32Array(this._image.data.buffer);
@@ -354,7 +354,7 @@ export class CanvasMap {
     }
   }
 
-  /** Two diagonals: health is told by a sign, too, where there is space for it.
+  /** Draw two diagonals, so that health is shown by a symbol as well as by a color if there is space for it.
    * @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 @param {number} color
    */
   _cross(x0, y0, x1, y1, color) {

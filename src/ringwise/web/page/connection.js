@@ -27,7 +27,7 @@ export class ApiError extends Error {
    * @param {number} status 0: no answer came
    * @param {string} code
    * @param {string} message
-   * @param {{leader?: string, address?: string}} [leading] who leads, where the server told it
+   * @param {{leader?: string, address?: string}} [leading] the leader, if the server reported it
    */
   constructor(status, code, message, leading = {}) {
     super(message);
@@ -250,7 +250,7 @@ export class Connection {
     } else if (event === "leader") this._standby(document);
   }
 
-  /** @param {{leader?: string, address?: string}} told */
+  /** @param {{leader?: string, address?: string}} document */
   _standby({ leader, address }) {
     this._set({ state: "standby", problem: "", leader: String(leader ?? ""), address: String(address ?? "") });
   }

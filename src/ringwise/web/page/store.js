@@ -29,8 +29,8 @@ const SIGNS = /** @type {Record<string, import("./types.js").NodeSign>} */ ({
 });
 
 /**
- * What a listener is told. `nodes`: rows that changed in place; null: nodes came, went or moved to another group, so
- * everything that depends on the set of nodes is made anew.
+ * What a listener is notified of. `nodes`: the rows that changed in place; null if nodes were added, removed
+ * or moved to another group, so that everything that depends on the set of nodes must be rebuilt.
  * @typedef {{nodes: NodeRow[] | null, jobs: boolean}} StoreChange
  */
 
@@ -243,7 +243,7 @@ export function nodeWhy(node) {
  */
 export function nodeSign(node) {
   const sign = SIGNS[node.state];
-  // A drain that lies ahead takes no chip away yet.
+  // A scheduled drain does not take chips away before it starts.
   if (node.schedulable && (!sign || sign === "draining")) {
     if (drainStart(node) !== null) return "drain-ahead";
     return node.states.some((one) => one.state === "reserved") ? "reserved" : "";
