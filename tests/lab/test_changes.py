@@ -243,7 +243,7 @@ def test_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("span", "words"),
     [
-        ("banana", 'invalid duration "banana": expected a time such as 90s, 30m, 1h30m or 2d'),
+        ("banana", 'invalid duration "banana": expected a number and a unit, such as 90s, 30m, 1h30m or 2d'),
         ("-- -5m", 'invalid duration "-5m"'),
         ("-5m", 'invalid duration "-5m"'),
         ("''", 'invalid duration ""'),

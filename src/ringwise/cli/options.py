@@ -83,7 +83,8 @@ def duration_argument(text: str) -> int:
         result = MAX_TIME
     if result >= MAX_TIME:
         raise click.BadParameter(
-            f"invalid duration {quoted(text)}: expected a time such as 90s, 30m, 1h30m or 2d, below 100 years"
+            f"invalid duration {quoted(text)}: expected a number and a unit, such as 90s, 30m, 1h30m or 2d, "
+            "below 100 years"
         )
     return result
 
