@@ -184,7 +184,7 @@ class _Side:
             raise ControlPlaneError(f"{self.component} is not done after {TIMEOUT:g} s")
 
     def outcome(self) -> Outcome:
-        """All sides go on together until each has written the rest: processor time is not shared."""
+        """All sides continue together until each has written the rest: processor time is not shared."""
         message = self._receive(TIMEOUT)
         if not isinstance(message, Quiet):
             raise ControlPlaneError(f"{self.component} does not become quiet: {message}")

@@ -132,7 +132,7 @@ class Process:
             ) from None
 
     def pause(self, pausing: bool = True) -> None:
-        """Stop it in the middle of whatever it does, or let it go on."""
+        """Stop it in the middle of whatever it does, or let it continue."""
         self._child.send_signal(signal.SIGSTOP if pausing else signal.SIGCONT)
 
     def last_lines(self, count: int = 20) -> str:

@@ -99,6 +99,6 @@ def error_lines(errors: Sequence[object]) -> list[str]:
 
 
 def skippable(errors: Sequence[object]) -> list[str]:
-    """Errors of an input, one line each; the last one names the option that goes on without such objects."""
+    """Return errors of an input, one line each; the last one names the option that skips such objects."""
     lines = error_lines(errors)
     return [*lines[:-1], f"{lines[-1]} (--keep-going goes on without it)"]

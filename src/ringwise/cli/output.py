@@ -69,7 +69,7 @@ def stdout_console() -> Console:
 
 
 def complain(*lines: object) -> None:
-    """One line each on stderr. In a terminal a longer one goes on below, indented; words are not cut."""
+    """Print one line each on stderr. In a terminal a longer line is wrapped between words and indented."""
     from ringwise.manifests.text.errors import printable
 
     for line in lines:

@@ -273,7 +273,7 @@ class Controller:
     # -- one job -------------------------------------------------------------------------
 
     def _contained(self, record: JobRecord, now: int) -> list[Command]:
-        """The commands for one job. A job that raises is reported; the others go on without it."""
+        """Return the commands for one job. A job that raises is reported and does not affect the others."""
         commands: list[Command] = []
         job = record.job
         if self._containment.attempt("Job", job.key, partial(self._sync, record, now, commands), job.uid):
@@ -303,7 +303,7 @@ class Controller:
                 _record_ineffective(job, command.action, "cannot run as it is", creates)
         else:
             if record.phase == "Running" and job.problems:
-                # It was changed into a job that cannot run. What runs goes on, and nothing is made for it.
+                # It was changed into a job that cannot run. Its pods keep running, and none are created.
                 record.reason, record.message = INVALID, "; ".join(job.problems)
             elif record.phase == "Pending" and record.held_up:
                 record.reason, record.message = NOT_CREATED, record.held_up
@@ -354,7 +354,7 @@ class Controller:
     def _start(
         self, record: JobRecord, action: str, now: int, reason: str, cause: str, creates: list[Command]
     ) -> None:
-        """The phase of the action is reported first; the next call goes on from there."""
+        """Report the phase of the action first; the next call continues from there."""
         start_action(record, action, now, reason, cause, requested=reason == COMMAND_ISSUED)
         record.action_started = True
         message = f"Start to execute action {action}: {cause}"

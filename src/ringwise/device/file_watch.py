@@ -65,7 +65,7 @@ class FileWatch:
         return was
 
     def _watch(self) -> None:
-        """The folder may come later than we do, or be made anew. Watching it twice changes nothing."""
+        """Watch the folder, which may be created later or again. Watching it twice changes nothing."""
         if self._descriptor >= 0:
             path = os.fsencode(self._folder)
             self._library.inotify_add_watch(self._descriptor, path, _CREATED | _MOVED_HERE)

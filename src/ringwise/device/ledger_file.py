@@ -1,7 +1,7 @@
 """The file that keeps the mounts: one line for each state, the last one counts.
 
-A line is appended with one short write: kubelet waits for it. A long file is written anew, to a new
-file that takes the old one's place.
+A line is appended with one short write, because kubelet waits for it. A long file is compacted into a new
+file that replaces the old one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOG = Logger()
 
 #: Of a line.
 VERSION = 1
-#: Bytes after which the file is written anew.
+#: Bytes after which the file is compacted.
 LONGEST = 256 << 10
 
 

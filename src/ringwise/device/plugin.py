@@ -119,7 +119,7 @@ class Utilization:
     """How much the chips of a node are used, while one pod has them: the mean of the last hour at most.
 
     One reading says little: a job that trains is idle for seconds while it loads or saves. So what is
-    reported is a mean, which begins anew when the chip gets another pod.
+    reported is a mean, which is reset when the chip gets another pod.
     """
 
     def __init__(self) -> None:

@@ -133,7 +133,7 @@ class NodePodWire(WireStruct):
 
 
 def pod_from_wire(wire: NodePodWire) -> NodePod | None:
-    """The pod; None without a name. Unreadable quantities count as none: other pods must go on."""
+    """Return the pod; None without a name. Unreadable quantities count as none, so that others are served."""
     meta, spec, status = wire.metadata, wire.spec or PodSpecWire(), wire.status or _Status()
     if meta is None or not meta.name:
         return None

@@ -33,7 +33,7 @@ Wire = TypeVar("Wire")
 class ObjectWatch(ListWatch, Generic[Wire]):
     """`listed` gets all objects with the version of the list, `changed` each change after it.
 
-    An object that cannot be read is skipped: the others must go on.
+    An object that cannot be read is skipped, so that it does not affect the others.
     """
 
     def __init__(

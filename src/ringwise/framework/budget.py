@@ -2,8 +2,8 @@
 
 Work is counted in steps (a node looked at, a pod matched, two sets of nodes compared), never in seconds of a
 processor: the same input has the same answer on any machine. Ordinary jobs take few: only work that grows
-with the size of the cluster or of the job's own specification is counted. A job that takes more is set aside
-with a reason, and the others go on.
+with the size of the cluster or of the job's own specification is counted. A job that takes more is backed off
+with a reason, and the others are not affected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ringwise.records import dataclass
 #: selectors and preferences of any size within docs/reference/object-limits.md.
 JOB_STEPS, POD_STEPS = 1_000_000, 4_000
 #: What all jobs of a namespace may take at once, and how much of it they get back in a second. A job that
-#: begins while some of it is left may go on.
+#: begins while some of it is left may continue.
 NAMESPACE_STEPS, NAMESPACE_STEPS_A_SECOND = 4_000_000, 250_000
 #: Progress is reported at least after so many steps.
 _PROGRESS = 20_000

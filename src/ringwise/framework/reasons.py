@@ -288,8 +288,8 @@ QUEUE_SHARE_KEPT = _queue_full(
     "delete {first} if it is no longer needed",
 )
 
-#: What helps a job that waits for a limit: somebody it counts with ends, or the limit is changed. Chips that
-#: become free elsewhere do not.
+#: What helps a job that waits for a limit: another job that counts for it ends, or the limit is changed.
+#: Chips that become free elsewhere do not.
 LIMIT_FREED = frozenset({Trigger.LIMIT_FREED})
 
 _limited = ReasonFamily(Stage.ENQUEUE, LIMIT_FREED)

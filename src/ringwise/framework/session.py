@@ -213,7 +213,7 @@ class Session:
         self._tiers.append({})
 
     def open_plugin(self, option: PluginOption, build: Callable[[PluginOption], Plugin]) -> None:
-        """Build a plugin and let it register its functions. A failure is recorded and the others go on."""
+        """Build a plugin, which registers its functions. A failure is recorded; other plugins are opened."""
         self._opening = option
         try:
             with self._timer(CycleStep.PLUGIN, option.name):
@@ -451,7 +451,7 @@ class Session:
         }
 
     def victims(self, candidates: list[str]) -> list[str]:
-        """The running pods that plugins want to evict, whoever needs their nodes."""
+        """Return the running pods that plugins want to evict, even if no job needs their nodes."""
         return named_victims((named(candidates) for named in tier) for tier in self.tiers(VICTIMS))
 
     def retry_at(self, job: Job, time: int) -> None:

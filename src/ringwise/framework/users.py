@@ -44,7 +44,7 @@ def user_of(job: Job, settings: Settings) -> JobUser:
 
 
 def user_of_pod(pod: Pod, job: Job, settings: Settings) -> JobUser:
-    """Who uses what a pod holds. Somebody can create a pod that joins the job of another user: it is his."""
+    """Return the user of what a pod holds: its verified creator, even in the job of another user."""
     if settings.user_annotation == "guarded" and pod.annotations.get(USER):
         return JobUser(pod.annotations[USER], True)
     return user_of(job, settings)

@@ -169,7 +169,7 @@ class Kind(Generic[Value]):
     watches: tuple[Watch, ...] = (Watch(),)
     #: The API server may not know the kind, where its CRD is not installed.
     optional: bool = False
-    #: Where it may not be read, or is not known, the others go on without it.
+    #: If it may not be read or is not known, the component continues without it.
     dispensable: bool = False
     #: Whether files and labs have it, and its key in a lab where it is not what a deletion is made of.
     stored: bool = True

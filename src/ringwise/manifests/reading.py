@@ -39,7 +39,7 @@ _KIND_FIRST = re.compile(
 
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}", re.ASCII)
 _MAX_VERSION = 253
-#: Documents of one source that are not YAML, each of which the parser begins anew after.
+#: Maximum number of documents of one source that are not YAML: the parser restarts after each of them.
 MAX_BROKEN = 20
 
 

@@ -1,6 +1,6 @@
-"""Containment: an object that raises is set aside, and everything else goes on as without it.
+"""Containment: an object that raises is left out, and everything else continues without it.
 
-Readers check every value before it becomes an event, so whatever raises is an error of ours. The last good
+Readers check every value before it becomes an event, so an exception is a defect of Ringwise. The last good
 version of the object stays in force, what depends on it is computed again, and a command reports the error.
 It is forgotten when the same succeeds, and when the object is gone.
 """

@@ -1,9 +1,9 @@
 """Pods that differ on nodes in groups (switches or rows), every group with its number of pods (S13).
 
 Some assignment that gives every group its number is kept while pod after pod gets its node for good. A pod
-may have a node if the others can change theirs so that every group keeps its number: whoever has the node,
-or, where it is left over, somebody of the same group, goes on to a node of somebody else, and so on, until
-one takes the node that the pod had before. Such a chain is searched backwards from the pod, over classes of
+may have a node if the others can change theirs so that every group keeps its number: the pod that has the
+node, or a pod of the same group if no pod has it, moves to the node of another pod, and so on, until one
+takes the node that the first pod had before. Such a chain is searched backwards from the pod, over classes of
 pods as bit masks, so that one step looks at all of them. Nodes of one group with the same mask are alike,
 and make a slot.
 """

@@ -522,7 +522,7 @@ class ClusterState:
             self._choose_watched()
 
     def _choose_watched(self) -> None:
-        """Choose the labels of the classes anew; another choice costs one walk over the nodes."""
+        """Choose the labels of the classes again; another choice costs one walk over the nodes."""
         self._watched_version = self.labels.version
         values = {
             key: len(self.labels.values(key))

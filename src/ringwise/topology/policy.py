@@ -66,9 +66,9 @@ def select_board(catalog: BoardCatalog, facts: PolicyFacts) -> Board | Reason:
 
     For resources whose boards are chosen by policy or accelerator type: first
     `huawei.com/schedule_policy`, then `sp-block`, then the node selector
-    `accelerator-type`. Huawei's plugin silently ignores an unknown policy and goes on
-    to the next step. So does this where a later step selects a board; where only the
-    default board would be left, the job is refused instead, because a mistyped policy
+    `accelerator-type`. Huawei's plugin silently ignores an unknown policy and continues
+    with the next step. So does this function if a later step selects a board; if only the
+    default board would be left, the job is rejected instead, because a mistyped policy
     must not put it on another board than the one it names.
     For other resources (310, 310P) the job's labels decide.
     """

@@ -9,7 +9,7 @@ _PART = re.compile(r"<!-- (?P<name>[^\n>]+), from the code -->\n.*?<!-- end of (
 
 
 def filled(page: str, parts: Mapping[str, str]) -> str:
-    """The page with these parts made anew. Raises ValueError where it has others."""
+    """Return the page with these parts replaced. Raises ValueError if it has others."""
 
     def part(found: re.Match[str]) -> str:
         name = found["name"]

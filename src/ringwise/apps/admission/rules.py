@@ -475,7 +475,7 @@ def judge_pod(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
     check_new_pod(wire, issues)
     if issues.errors:
         return Review(_malformed(issues.errors))
-    # Whoever names the node himself places the pod, and may choose no more than others.
+    # A user that sets the node places the pod, but the same rules apply as to other pods.
     pod = replace(pod, node=None)
     if pod.group is None and pod.owner is None:
         return _judged(cluster, [ev.PodSeen(pod)])

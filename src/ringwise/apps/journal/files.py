@@ -5,7 +5,7 @@
 The core thread only puts each turn into the queue. Whatever happens to the files (a full disk, a folder
 that cannot be written, another process with the same file) costs turns of the journal and no decision: it
 is logged once, counted, and tried again. After missing turns, and in every new file, a section begins with
-the objects of all jobs, so that histories go on (see `format.py`).
+the objects of all jobs, so that histories continue (see `format.py`).
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class JournalFiles:
             try:
                 self._write(recording, item)
             except _DeletedError as problem:
-                # File and folder are made anew with the next turn.
+                # File and folder are created again with the next turn.
                 self._failed(recording, item, str(problem), deleted=True)
             except OSError as problem:
                 self._failed(recording, item, problem.strerror or str(problem))

@@ -7,8 +7,8 @@ may end in the middle of a line (the process died while writing); everything bef
 
 The component on Kubernetes (`files.py`) begins a new section with another header: after a start,
 in a new file, and after turns that could not be written. The header says which scheduler it was and which
-batch comes first. Where that is not the first of all, the objects of the jobs follow (`snapshot`): from
-them histories go on; decisions cannot be repeated from there.
+batch comes first. If that is not the first of all, the objects of the jobs follow (`snapshot`): histories
+continue from these, but decisions cannot be repeated from there.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every change is made from beginning to end before the next request and before the next turn of the lab, so no
 request sees a partial change, and what was answered is on disk. Short questions are answered in the same way;
-long ones by a copy of the process as it is between two turns, and the lab goes on meanwhile.
+long ones by a copy of the process as it is between two turns, while the lab continues.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ class Simulation:
                 return
             self._meter.pass_until(now)
             events = self._due(now)
-            # Faults go on for ever: if only they happen and no job starts, none will.
+            # Faults never end: if only faults happen and no job starts, no job will start later.
             only_time = not any(isinstance(event, (ev.PodSeen, ev.PodGone)) for event in events)
             started = self._turn(events, now)
             self._estimate(now)

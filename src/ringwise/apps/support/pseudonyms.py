@@ -188,7 +188,7 @@ def _codes(count: int, low: str, high: str | None, taken: set[str]) -> Iterator[
     """So many in ascending order, all between `low` and `high`, none of them `taken`."""
     start = _start(low, high)
     width = 2
-    # Twice as many as are needed: no more than a few are taken.
+    # Twice as many as are needed, because only a few of them are taken.
     while len(_SYLLABLES) ** width < 2 * count + len(taken):
         width += 1
     made = 0
@@ -211,5 +211,5 @@ def _start(low: str, high: str | None) -> str:
                 return start
     if high is None or not high.startswith(low):
         return low
-    # Between a word and a longer one that goes on with its least letter.
+    # Between a word and a longer one that continues it with the lowest letter.
     return low + "A"

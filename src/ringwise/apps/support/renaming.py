@@ -45,7 +45,7 @@ _TEXTS = {
 _TEXT_NAMES = frozenset(
     {"message", "why", "problem", "problems", "tier_conflicts", "warnings", "mount_path", "sharing_cpus"}
 )
-#: Where an object was read; set anew when a bundle is read.
+#: Where an object was read; set again when a bundle is read.
 _ORIGIN = "origin"
 #: Fields with names that others are made of.
 _NAMES = frozenset({"name", "namespace", "queue", "parent", "node", "pod", "group", "task", "job", "key"})

@@ -24,7 +24,7 @@ STATE_COLORS = {
     "suspended": "magenta",
     "finished": "dim",
 }
-#: How far a line that goes on below is indented, beyond where it began.
+#: How far the rest of a wrapped line is indented, beyond where it began.
 _HANG = 2
 _FIX = "- "
 #: A narrower place than this is not worth wrapping for.
@@ -47,7 +47,7 @@ class PlainConsole(Console):
 
 
 def print_line(console: Console, line: str | Text, style: str = "") -> None:
-    """Print one line of markup; where it is longer than the terminal is wide, it goes on below, indented."""
+    """Print one line of markup; if it is longer than the terminal is wide, it is wrapped and indented."""
     text = Text.from_markup(line) if isinstance(line, str) else line
     for part in wrapped(text, console.width):
         console.print(part, style=style, soft_wrap=True)

@@ -1,8 +1,8 @@
-"""Calls of a driver that may hang: whoever waits for one gives up, and the others are made all the same.
+"""Calls of a driver that may hang: a caller stops waiting after a time, and the other calls are still made.
 
 A call into a library cannot be ended. So each batch of calls has a thread of its own; when a call does not
-return in time, the rest of the batch goes on in another thread, and what hangs is not called again before it
-has returned. There are never more threads than different calls.
+return in time, the rest of the batch continues in another thread, and what hangs is not called again before
+it has returned. There are never more threads than different calls.
 """
 
 from __future__ import annotations

@@ -131,6 +131,6 @@ class HealthMonitor:
         fault = self.tracker.fault(name, now)
         level = fault.level
         if now - self._silent_since.get(name, now) >= SILENCE:
-            # Nothing is known: no new pods, and those that run go on.
+            # The health is not known: the chip gets no new pods, and running pods keep it.
             level = worst((level, PRE_SEPARATE))
         return fault if level == fault.level else ChipFault(level, fault.codes, fault.times)

@@ -1,6 +1,6 @@
 """What jobs will use for which others are evicted: it counts against the other jobs of their queues.
 
-Else two jobs of a queue that deserves one more each evict somebody, and only one of them may start then.
+Otherwise, if a queue deserves one more job, two of its jobs would each evict pods, and only one could start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pods that a job has beyond its gang and that wait: listed and sorted once, for all that follow.
 
-They are placed one at a time, between those of other jobs. Listing all of them for each one would cost their
-square, and a job of thousands would hold up everybody else.
+They are placed one at a time, between those of other jobs. Listing all of them for each one would take
+quadratic time, and a job with thousands of pods would delay all other jobs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class FurtherPods:
         self._waiting: dict[str, list[Pod]] = {}
 
     def of(self, job: Job) -> Iterator[Pod] | None:
-        """Those that wait, in their order. None: which comes next is found anew each time."""
+        """Return those that wait, in their order; None if the next one must be found again each time."""
         if job.backups or job.sub_groups or job.places or job.awaited_nodes:
             return None
         if job.policy is not None and job.policy.block_nodes is not None:

@@ -226,7 +226,7 @@ def place_gang(
         missing = 1
         if job.policy is None or job.policy.block_nodes is None:
             return _place_one_more(session, job, statement, pods)
-        # Jobs with blocks go on with whole blocks (P8).
+        # Jobs with blocks continue with whole blocks (P8).
     if len(pods) < missing:
         return too_few_pods(job, job.min_available - missing + len(pods))
     if session.limits and job.policy is not None and len(pods) > missing:

@@ -253,7 +253,7 @@ def _for_scheduler(events: Iterable[ev.Event]) -> list[ev.Event]:
 
 
 def _advances(command: Command) -> bool:
-    """Whether a job goes on with it: it runs, or its controller has to create its pods."""
+    """Return whether a job advances with it: it runs, or its controller has to create its pods."""
     match command:
         case Bind() | CreateGroup():
             return True
@@ -301,7 +301,7 @@ class CoreThread:
         self._loop_wait_left = _MAX_LOOP_WAIT
         self._waited = 0.0
         self._last_wake = 0
-        #: Whether a job goes on after this turn, and when the next one may begin.
+        #: Whether a job advances with this turn, and when the next turn may begin.
         self._advances = False
         self._rests_until = 0.0
         self._counted = float("-inf")

@@ -39,7 +39,7 @@ class WatchTarget:
     params: Mapping[str, str] = field(default_factory=dict)
     #: The server may not know the kind, where its CRD is not installed.
     optional: bool = False
-    #: Without the right to read it, the component goes on without it.
+    #: If the component may not read the kind, it continues without it.
     dispensable: bool = False
     #: A part of one object may move to another object: a node from one chunk of a report to the next.
     #: It is deleted only when no object has it.

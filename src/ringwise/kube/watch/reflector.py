@@ -63,7 +63,7 @@ class Reflector(ListWatch):
         on_crash: Callable[[BaseException], None] = lambda defect: None,
         without_forbidden: bool = False,
     ) -> None:
-        """`without_forbidden`: go on without a kind that may not be read; else it is waited for."""
+        """`without_forbidden`: continue without a kind that may not be read, instead of waiting for it."""
         super().__init__(
             client, target.title, target.path, target.params, clock=clock, rng=rng, page_size=page_size
         )

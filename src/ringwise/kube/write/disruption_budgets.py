@@ -52,7 +52,7 @@ def _held_back(budgets: Iterable[DisruptionBudget], pods: Sequence[Mapping[str, 
 
 
 def joined(problems: Iterable[str]) -> str:
-    """Each once, and no more than are read."""
+    """Join the first three of the problems, each once."""
     return "; ".join(sorted({*filter(None, problems)})[:3])
 
 

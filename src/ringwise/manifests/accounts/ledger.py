@@ -410,7 +410,7 @@ class AccountLedger:
             self._begin_day(self._days[-1].start + _DAY)
 
     def _begin_day(self, start: int) -> None:
-        """What is open ends at midnight on the day before and goes on on the new one."""
+        """Begin a day: what is open ends at midnight on the day before and continues on the new one."""
         former, day = self._days[-1], self._new_day(start)
         midnight = former.start + _DAY
         self._holds = {}

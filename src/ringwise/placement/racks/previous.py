@@ -1,7 +1,7 @@
 """Where the pods of a job were: read back from the pods themselves (R2).
 
 A placed pod carries its block, its SuperPoD and its logical rack. A pod whose rank does not
-agree with these (its owner numbers pods anew) takes a free place of its logical rack.
+agree with these (its owner has renumbered its pods) takes a free place of its logical rack.
 """
 
 from __future__ import annotations

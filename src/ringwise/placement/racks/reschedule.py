@@ -5,7 +5,7 @@ The level is that of the job's clock (F2):
 - POD: every lost place is filled from its own rack;
 - RACK: a broken logical rack may move to another rack of its SuperPoD;
 - BLOCK: a broken block may move, by the rules of `selection`;
-- JOB: the same, and where that fails the whole job is placed anew.
+- JOB: the same, and if that fails the whole job is placed again.
 
 A place is good when its pod still runs there, or when its node is free again and was not the
 faulty one. Good places are held for their rank before any broken block chooses. Pods that run

@@ -36,7 +36,7 @@ class MovedBlocks:
 
     blocks: tuple[Block, ...]
     moved: tuple[int, ...]
-    #: The first rank of each block; None where blocks were cut anew, so that ranks follow the blocks.
+    #: The first rank of each block; None if the blocks were formed again, so that ranks follow the blocks.
     first_ranks: Mapping[int, int] | None = None
 
 
@@ -128,7 +128,7 @@ def reschedule(
         # The faulty nodes are used when nothing else fits.
         moved = move(pool.unheld(with_faulty=True), groups, soft=may_split)
     if minimum is not None and (stuck is not None or isinstance(moved, Reason)):
-        # P8: whole blocks that fit are placed, the others go on waiting.
+        # P8: whole blocks that fit are placed, the others continue to wait.
         new = sum(node not in running for block in placed for node in block.nodes)
         groups = _groups(moving, request.nodes_per_block, may_split=False)
         some = move(pool.unheld(with_faulty=False), groups, soft=False, least=max(0, minimum - new))

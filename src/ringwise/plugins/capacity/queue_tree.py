@@ -177,7 +177,7 @@ class QueueTree:
 def _share(nodes: Collection[QueueNode], total: Mapping[str, Amount]) -> None:
     """Set what each of these queues may use of what they share, and what it deserves.
 
-    It deserves no more than its limit, and at least its guarantee.
+    It deserves at most its limit, and at least its guarantee.
     """
     guaranteed: Amounts = {}
     for node in nodes:

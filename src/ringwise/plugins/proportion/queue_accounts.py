@@ -26,7 +26,7 @@ class _Asking(NamedTuple):
 class QueueAccounts:
     def __init__(self, session: Session) -> None:
         self._session = session
-        #: When shares were computed: a forecast goes on in time.
+        #: When shares were computed: in a forecast, time advances.
         self._at = session.now
         self._deserved: dict[str, Amounts] | None = None
         self._deserved_with_reserved: dict[str, Amounts] = {}

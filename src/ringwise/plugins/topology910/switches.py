@@ -118,7 +118,7 @@ class _Placement:
         answer = self._answer()
         scope = self._session.retry_scope
         if isinstance(answer, Reason) and self._returning and not self._survivors and scope is RetryScope.ANY:
-            # No pod of the job is left: it is placed anew.
+            # No pod of the job is left, so its previous nodes no longer count.
             self._returning = {}
             answer = self._answer()
         return answer if isinstance(answer, Reason) else self._as_plan(answer)

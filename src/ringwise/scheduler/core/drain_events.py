@@ -1,7 +1,7 @@
 """Pods that go because their node is drained: an event on the PodGroup, and a line of the job's history.
 
-Who drains evicts the pods himself (`ringwise drain`, `kubectl drain`); the scheduler sees pods that are being
-deleted on a node that is isolated or cordoned for it, and names the cause.
+The command that drains evicts the pods (`ringwise drain`, `kubectl drain`). The scheduler sees pods that are
+being deleted on a node that is isolated or cordoned for the drain, and reports the cause.
 """
 
 from __future__ import annotations

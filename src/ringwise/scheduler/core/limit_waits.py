@@ -1,7 +1,7 @@
-"""Jobs that wait for a limit: who wakes when somebody who counts for it ends, and to whom a burst is lent.
+"""Jobs that wait for a limit: which are tried when a job that counts for it ends, and which may borrow.
 
-Only the jobs that wait for a limit are tried when it has room again, or is changed. A burst is lent when no
-other job is to be tried: in a cycle of its own, to the jobs that it would let in.
+Only the jobs that wait for a limit are tried when it has room again, or is changed. Jobs may borrow when no
+other job is to be tried: in a cycle of its own, those that could start by borrowing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LimitWaits(Component):
         self._seen: dict[Scope, Mapping[str, Amount]] = {}
         #: Scopes of jobs that no longer wait, where some wait to be admitted.
         self._left: dict[Scope, None] = {}
-        #: Jobs that a burst would let in.
+        #: Jobs that could start by borrowing.
         self._for_burst: dict[str, None] = {}
 
     @on_job(ie.JobSettled)
