@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all, and files that somebody else may replace."""
+"""Files that are written as a whole or not at all, and files that another process may replace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def replacing(path: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         with os.fdopen(os.open(unfinished, flags, mode), "wb") as file:
-            # Whatever the umask is, and whoever left an unfinished file behind.
+            # The mode must not depend on the umask or on an unfinished file that was left behind.
             os.fchmod(file.fileno(), mode)
             yield file
         unfinished.replace(path)

@@ -19,7 +19,7 @@ else:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SHELLS = ("bash", "zsh", "fish")
-#: Seconds. Whoever presses the tab key does not wait longer.
+#: Seconds after which completion gives up.
 _TIMEOUT = 2.0
 
 

@@ -67,7 +67,7 @@ class JobRecord:
     #: When events without a time in the object were seen first.
     first_seen: dict[tuple[str, str], int] = field(default_factory=dict)
     updated: bool = False
-    #: Whether somebody gave it another queue.
+    #: Whether it was moved to another queue.
     moved: bool = False
     #: The queue of its PodGroup when its first pod got a node, until none has one.
     started_in: str | None = None

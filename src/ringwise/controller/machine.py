@@ -75,7 +75,7 @@ from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
 
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.
 _MAX_DELETED = 100_000
-#: Characters of the cause of an action: whoever requests one may say anything.
+#: Maximum characters of the cause of an action, which the client that requests it can choose freely.
 _MAX_CAUSE = 500
 #: Actions that restart pods which need each other.
 _PARTS = ("RestartTask", "RestartPartition")
@@ -574,7 +574,7 @@ def _group_spec(group: PodGroup) -> tuple[object, ...]:
 
 
 def _record_ineffective(job: VcJob, action: str, why: str, creates: list[Command]) -> None:
-    """A command of a user that changes nothing: it is deleted all the same, so somebody must say so."""
+    """Record that a Command of a user has no effect: it is deleted, so only the event reports that."""
     message = f"Command {action} has no effect: the job {why}"
     if action not in COMMANDS:
         message = f"Command {action} has no effect: for a job as a whole there are {', '.join(COMMANDS)}"

@@ -106,7 +106,7 @@ def start_action(
 ) -> None:
     """Record the action in the status: a controller that continues from it does the same.
 
-    A restart that somebody `requested` uses no retry: `maxRetry` limits what policies do.
+    A restart that a user `requested` does not use a retry: `maxRetry` limits what policies do.
     """
     if action in STOPPING:
         record.move(STOPPING[action], now, reason, message)
@@ -136,5 +136,5 @@ def must_delete(record: JobRecord, pod: Pod) -> bool:
 
 
 def _gives_up(record: JobRecord) -> bool:
-    """Whether a restart that began is the end: not where somebody requested it, whatever policies used."""
+    """Return whether a restart that began exceeds the retries; never if a user requested it."""
     return record.retries >= record.job.max_retry and record.reason != COMMAND_ISSUED

@@ -1,4 +1,4 @@
-"""What measures the steps of a cycle. The core has no clock, so whoever runs it brings one."""
+"""What measures the steps of a cycle. The core has no clock, so its caller provides one."""
 
 from __future__ import annotations
 

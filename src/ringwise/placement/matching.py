@@ -17,7 +17,7 @@ from ringwise.records import dataclass
 from ringwise.topology.chips import mask_of, union_of
 from ringwise.topology.superpods import NodeId
 
-#: Counts the steps that a search takes; whoever gave it may end the search with an exception.
+#: Counts the steps that a search takes; it may end the search with an exception.
 Spend: TypeAlias = Callable[[int], None]
 
 

@@ -10,7 +10,7 @@ from ringwise.state.model import EMPTY, Namespaced, NetworkTopology, PodClass, V
 from ringwise.state.volumes import ClaimTemplates, PersistentVolumeClaim
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
-#: Reason of what somebody requested with a Command, in the status and of events.
+#: Reason of what a user requested with a Command, in the status and of events.
 COMMAND_ISSUED = "CommandIssued"
 #: Reason in the status of a pending job whose pods, or what they need, the API server refused to create.
 NOT_CREATED = "PodsNotCreated"
@@ -165,7 +165,7 @@ class VcJob(Namespaced):
 
     @property
     def gives_back(self) -> bool:
-        """Whether what its pods had is for others from now on, because somebody wants so."""
+        """Return whether a user suspended or requeued the job, so that its chips are free for other jobs."""
         requested = self.phase == "Restarting" and self.reason == COMMAND_ISSUED
         return (self.phase in SUSPENDED or requested) and not self.deleting
 

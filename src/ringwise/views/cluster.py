@@ -127,7 +127,7 @@ class JobView:
     moves: tuple[str, ...] = ()
     #: What its scheduler wrote into a condition, where the one of this process decides nothing.
     written: WrittenReason | None = None
-    #: Somebody let it give its chips back; it can be resumed.
+    #: A user suspended it: it has released its chips, and can be resumed.
     suspended: bool = False
     #: Of the vcjob; of the PodGroup, or where it was made for its pods, of the first of them; of the pod.
     labels: Mapping[str, str] = EMPTY

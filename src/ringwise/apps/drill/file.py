@@ -176,7 +176,7 @@ class Inject(Clear, frozen=True):
 
 
 class Report(_Part, frozen=True):
-    """A report of a node as somebody wrote it, readable or not."""
+    """A report of a node as it was written, readable or not."""
 
     target: DrillTarget
     data: Any

@@ -270,7 +270,7 @@ class _Output:
         raise JournalError(f"{self.path}: is not a journal file; refusing to overwrite it")
 
     def check_present(self) -> None:
-        """Raises _DeletedError where somebody deleted or replaced the file, or its folder."""
+        """Raise _DeletedError if the file or its folder was deleted or replaced."""
         if self._file is not None and not is_still(self.path, self._file.fileno()):
             raise _DeletedError("it was deleted while in use; a new file is written")
 

@@ -242,7 +242,7 @@ class LiveLab:
                 _LOG.warning("accounting document is not written", file=name, why=str(problem))
 
     def _make_folder_anew(self) -> None:
-        """Somebody deleted files of the running lab: what would be written to them would be lost."""
+        """Create the journal again, and the database if it was deleted, too: writes to them would be lost."""
         folder = self.folder
         _LOG.warning(
             "the journal was deleted while the lab runs; a new file is written", file=str(folder.journal)
@@ -256,7 +256,7 @@ class LiveLab:
             _LOG.warning("commands cannot reach this lab: restart it", socket=str(folder.socket))
 
     def restart_scheduler(self) -> None:
-        """Go on with a new scheduler, which knows what the objects tell, and nothing else."""
+        """Continue with a new scheduler, which knows only what the objects say."""
         self.scheduler = self._new_scheduler()
         self.lab.replace_scheduler(self.scheduler)
 
@@ -668,7 +668,7 @@ class LabJournal:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether somebody deleted the file, or the folder, in which it is written."""
+        """Return whether the file or the folder in which it is written was deleted."""
         return self._file is not None and not is_still(self._folder.journal, self._file.fileno())
 
     def follow(self, scheduler: Scheduler) -> None:

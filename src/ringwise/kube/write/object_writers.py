@@ -26,7 +26,7 @@ from ringwise.wellknown import (
 )
 
 _LOG = Logger()
-#: The core gives the chips back when it hears of a failure, and tries the job again.
+#: The core releases the chips when it is notified of a failure, and tries the job again.
 _ATTEMPTS = 5
 
 

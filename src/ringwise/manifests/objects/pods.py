@@ -267,7 +267,7 @@ def _bound(status: PodStatusWire) -> int:
 
 
 def _is_queue_gated(spec: PodSpecWire, annotations: Mapping[str, str]) -> bool:
-    """Without the annotation somebody else added the gate, and removes it."""
+    """Return whether only our gate is left. Without the annotation another component added and removes it."""
     gates = [gate.name for gate in spec.scheduling_gates or ()]
     return gates == [wellknown.QUEUE_GATE] and annotations.get(wellknown.QUEUE_GATE) == "true"
 

@@ -1,7 +1,7 @@
 """Accounting: turns what happens to pods and jobs into intervals, each reported once.
 
-It begins with what the previous leader wrote (`AccountsRead`); without that it tells nothing. Documents are
-not made here: whoever carries out the commands adds the intervals up.
+It begins with what the previous leader wrote (`AccountsRead`); without that it reports nothing. Documents are
+not written here: the component that carries out the commands adds up the intervals.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class JobBook:
             return any(map(self.is_pending, job.pods.values()))
         if job.pods:
             return any(map(self._is_unplaced, job.pods.values()))
-        # Whoever created the PodGroup creates its pods once it is Inqueue.
+        # The creator of the PodGroup creates its pods once it is Inqueue.
         vcjob = self.vcjob_of(job)
         return vcjob is None or not vcjob.over
 

@@ -147,7 +147,7 @@ def fewest_moved_chips(view: SchedulerView, job: Job) -> int:
 
 
 def _forbidden(view: SchedulerView, job: Job) -> Reason | None:
-    """The job, its vcjob or a pod of it says so. Whoever writes anything but yes is not moved."""
+    """Return the reason if an annotation or label of the job, its vcjob or a pod forbids moves, or None."""
     texts = [job.annotations, job.labels]
     vcjob = view.vcjob_of(job)
     if vcjob is not None:

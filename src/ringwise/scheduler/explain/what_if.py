@@ -191,7 +191,7 @@ class WhatIf:
         )
 
     def own_obstacle(self, session: Session, job: Job) -> Reason | None:
-        """The same, whoever else waits."""
+        """Return the same, regardless of other jobs that wait."""
         return self._defect(session, job) or self._lack_of_resources(session, job)
 
     def _defect(self, session: Session, job: Job) -> Reason | None:

@@ -59,7 +59,7 @@ class HeldPlacement:
     rank: int
     #: S9: its node is held for the job while that is rescheduled.
     is_held: bool
-    #: Somebody wants what it had to be for others: the job returns where it is free.
+    #: Its chips were released for other jobs: the job returns to them only if they are free.
     given_back: bool = False
     #: The pod failed.
     failed: bool = False

@@ -12,9 +12,9 @@ rescheduled because of a fault. This also works if an owner creates pods under o
 assigned again in the order of the names, and a pod without a PodGroup takes the place of one of its owner's
 pods that is gone.
 
-A job that was suspended, or that somebody let start over, gives its chips back at once: nothing is reserved
-for it. Where its old nodes are free when it comes back, it returns to them. They are kept for 72 hours, also
-over a restart of the scheduler (F1).
+A job that a user suspended or requeued releases its chips at once: nothing is reserved for it. If its old
+nodes are free when it comes back, it returns to them. They are remembered for 72 hours, also over a restart
+of the scheduler (F1).
 
 Other jobs are remembered where `prefer-previous-node` is set, without a reservation: the
 previous node is preferred, and may be taken meanwhile. They are kept by the pods'
@@ -185,7 +185,7 @@ class PreviousPlacements(Component):
         return self._held_by(pod.uid, failed=failed) if left or failed else None
 
     def _is_given_back(self, pod: Pod) -> bool:
-        """Whether its job was suspended, or starts over because somebody wants so."""
+        """Return whether a user suspended or requeued its job."""
         group = self._book.groups.get(f"{pod.namespace}/{pod.group}")
         if group is not None and group.suspended:
             return True
