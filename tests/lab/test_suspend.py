@@ -175,6 +175,12 @@ def test_another_queue_while_it_waits_or_is_suspended(terminal: Terminal) -> Non
     terminal.ok("advance 5s")
     assert job_of(terminal, "train")[1] == "pending"
     assert terminal.json("why train")["queue"]["name"] == "full"
+    # Until its pods are gone, a deleted job is shown in the queue for which they count.
+    for template in ("{.queue}", "{.jobs[0].queue}"):
+        assert terminal.ok(f"get job waits -o jsonpath={template}") == "free"
+    terminal.ok("delete job waits")
+    [deleted] = [one for one in terminal.json("get jobs")["jobs"] if one["name"] == "waits"]
+    assert (deleted["phase"], deleted["queue"]) == ("Terminating", "free")
 
 
 def test_what_cannot_be_done_is_refused_with_what_can(terminal: Terminal) -> None:

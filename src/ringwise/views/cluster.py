@@ -477,7 +477,7 @@ def pods_view(view: SchedulerView, kind: str, pods: list[Pod], job: Job | None) 
         first.namespace,
         first.name if kind == "Pod" else of_vcjob.name if of_vcjob else first.group or "",
         kind,
-        "default" if job is None else job.queue,
+        "default" if job is None else view.usage.queue_of(first.uid, job.queue),
         job.priority if job is not None else first.priority if kind == "Pod" else 0,
         pod_phase(first),
         pods,

@@ -85,8 +85,9 @@ def get_command(kind: str, output: str, no_headers: bool = False, **options: Any
             click.echo(BY_PLURAL[kind].key(row))
         return
     if output.startswith(JSONPATH) and len(listing.names) == 1:
-        # As kubectl: the template is about the object, not about a list of one.
-        click.echo(values_text(document[kind][0], output), nl=False)
+        # As kubectl: the template is about the object. One for the document of `-o json` works, too.
+        root = document if f"{{.{kind}[" in output else document[kind][0]
+        click.echo(values_text(root, output), nl=False)
         return
     if watch is None:
         show(document, "table" if output == "wide" else output, lambda _console, document: draw(document))
