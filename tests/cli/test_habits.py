@@ -93,7 +93,7 @@ def test_what_kubectl_takes_works(own: Terminal) -> None:
         ("hold train", "No such command 'hold': use 'ringwise suspend JOB'"),
         (
             "sacct",
-            "ringwise history JOB; ringwise get jobs lists them; ringwise events lists the events of all",
+            "ringwise get jobs lists them; for the events of all jobs use ringwise get events",
         ),
         ("get events --field-selector type=Warning", "expected involvedObject.name=JOB"),
         ("events train --field-selector involvedObject.name=tune", "the name of one job is required"),

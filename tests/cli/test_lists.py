@@ -185,7 +185,7 @@ def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPat
         ("jobs -l a=b,", 'invalid selector "a=b," after its last comma: expected key=value, '),
         (
             "queues -l a=b",
-            "-l requires jobs, nodes, pods, chips and hypernodes; it cannot be combined with queues",
+            "-l requires jobs, nodes, pods, chips",
         ),
         ("nodes --queue team", "--queue requires jobs and pods; it cannot be combined with nodes"),
         ("jobs --queue tam", 'queue "tam" not found; did you mean "team"?'),

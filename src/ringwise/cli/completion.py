@@ -99,7 +99,7 @@ def _job_required(ctx: click.Context) -> click.UsageError:
     from ringwise.cli.commands import program_of
 
     program = program_of(ctx)
-    more = f"; {program} events lists the events of all jobs" if ctx.info_name == "history" else ""
+    more = f"; for the events of all jobs use {program} get events" if ctx.info_name == "history" else ""
     return click.UsageError(
         f"the name of one job is required: {program} {ctx.info_name} JOB; {program} get jobs lists them{more}"
     )
