@@ -86,7 +86,7 @@ _history_options = with_options(
 def events_command(
     job: str | None, limit: int, journals: tuple[Path, ...], output: str, **options: Any
 ) -> None:
-    """List the events of a job, or of all jobs: pending, scheduled, faults, end.
+    """List the events of a job, or of all jobs.
 
     The events are read from the journal of the lab, or from the Events of the cluster: of all jobs, the
     newest are last, and in a cluster only jobs that still exist have events.
