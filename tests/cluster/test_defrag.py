@@ -10,7 +10,7 @@ import pytest
 
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.builders.records import entries_of
-from tests.cluster.cluster import JOBS, Cluster, check_chips, chips_of, node_of
+from tests.cluster.cluster import JOBS, STATEFUL_SETS, Cluster, check_chips, chips_of, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import HOLDS_END, Object, nodes, vcjob
 from tests.cluster.owners import Workload
@@ -158,20 +158,23 @@ def test_M1_a_plan_from_before_a_disruption_budget_fails(cluster: Cluster, opera
     assert place_of(still) == place_of(served)
 
 
+def is_observed(cluster: Cluster, name: str) -> bool:
+    (found,) = (one for one in cluster.api.items(STATEFUL_SETS) if one["metadata"]["name"] == name)
+    return bool(found["status"].get("observedGeneration") == found["metadata"]["generation"])
+
+
 def test_M1_an_owner_that_creates_no_pod_again_ends_the_plan(cluster: Cluster, operator: Path) -> None:
     cluster.apply(nodes(2))
     cluster.run(waits={"ringwise.scheduler.defragment.moves.LIMIT": 20_000_000_000})
-    Workload(cluster, "ReplicaSet", "web", 1, 1, pod_annotations={HOLDS_END: "true"})
+    # A StatefulSet creates the next pod when the old one is gone, not earlier.
+    Workload(cluster, "StatefulSet", "web", 1, 1, pod_annotations={HOLDS_END: "true"})
     (served,) = cluster.wait_running("web", 1)
     fill(cluster, 2 if node_of(served) == "node-1" else 1, 4)
     wait_for_a_node(cluster, "gang")
     running = cluster.begin(operator, *for_gang(cluster))
     cluster.wait(lambda: is_recorded(cluster, running=True), "the plan is carried out")
-    path = "/apis/apps/v1/namespaces/-/replicasets/web"
-    cluster.api.patch(path, {"spec": {"replicas": 0}})
-    for one in cluster.pods("web"):
-        if one["metadata"]["name"] != served["metadata"]["name"]:
-            cluster.wait(lambda: len(cluster.pods("web")) <= 1, "the next pod is gone, too")
+    cluster.api.patch(f"{STATEFUL_SETS}/web", {"spec": {"replicas": 0}})
+    cluster.wait(lambda: is_observed(cluster, "web"), "the StatefulSet controller knows of it")
     cluster.release("web")
     done = running.finish()
     assert (done.returncode, applied(done)["state"]) == (1, "failed"), done.stderr
