@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -12,12 +13,12 @@ from hypothesis import strategies as st
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework import budget
 from ringwise.framework.configuration import PluginOption, Tier
-from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, Publish
 from ringwise.messages.events import Decide
+from ringwise.scheduler.cache.running_jobs import JobRun, running_jobs
 from ringwise.scheduler.core import job_backoff, reservation
-from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
+from ringwise.scheduler.core.reservation import TRIED_STEPS
 from ringwise.scheduler.core.reservation_records import RESERVATIONS
 from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.explain.why import explain
@@ -144,13 +145,49 @@ def test_a_search_without_running_jobs_leaves_no_transaction_open() -> None:
     assert rig.machine.view.inconsistencies() == []
 
 
-def test_a_job_that_exceeds_its_expected_duration_is_expected_to_end_now() -> None:
-    rig = Rig(1, actions=PLAIN)
-    rig.submit("old", chips=8, expected="1m")
+def test_nothing_is_reserved_on_a_job_that_exceeds_its_expected_duration_if_another_ends() -> None:
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
+    rig.submit("overdue", chips=8, expected="1m")
     rig.run()
-    rig.step(3600)
-    [run] = running_jobs(rig.machine.view.what_if.open_session(rig.now))
-    assert run.end == rig.now
+    rig.submit("ends", chips=8, expected="2h")
+    rig.run()
+    rig.submit("big", chips=8)
+    rig.run()
+    rig.step(600)
+    # When the overdue job ends is not known: it may never.
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert nodes_kept(rig, "big") == rig.nodes_of("ends")
+    assert kept.starts == 1000 * SECOND + 7200 * SECOND
+
+
+def test_a_job_that_exceeds_its_expected_duration_ends_at_the_latest_by_its_maximum_run_time() -> None:
+    rig = Rig(1, actions=PLAIN, reservation_after=600)
+    rig.tell(UsageLimit("short", queue="default", max_run_time=3600 * SECOND))
+    rig.submit("overdue", chips=8, expected="1m")
+    rig.run()
+    rig.submit("big", chips=8)
+    rig.run()
+    rig.step(600)
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert kept.starts == 1000 * SECOND + 3600 * SECOND
+
+
+def test_terminating_pods_count_as_gone_first() -> None:
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
+    rig.submit("ends", chips=8, expected="11m")
+    rig.run()
+    rig.submit("terminates", chips=8)
+    rig.run()
+    rig.submit("big", chips=8)
+    rig.run()
+    rig.change("terminates-0", deleting=True)
+    rig.step(600)
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert nodes_kept(rig, "big") == rig.nodes_of("terminates")
+    assert kept.starts == rig.now
 
 
 def test_what_comes_free_before_it_is_of_use_is_not_kept() -> None:
@@ -494,9 +531,9 @@ def test_what_runs_is_not_read_for_jobs_that_were_placed_in_the_same_cycle(
 ) -> None:
     read: list[int] = []
 
-    def counting(session: Session) -> list[RunningJob]:
-        read.append(session.now)
-        return running_jobs(session)
+    def counting(*read_from: Any) -> list[JobRun]:
+        read.append(1)
+        return running_jobs(*read_from)
 
     monkeypatch.setattr(reservation, "running_jobs", counting)
     rig = Rig(2, actions=PLAIN, reservation_after=600)

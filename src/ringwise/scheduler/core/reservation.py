@@ -1,11 +1,11 @@
 """No job starves: for a job that has waited long, what it will need is reserved.
 
 The chips, cpu, memory and other resources are those it would get first if running jobs ended in
-the order in which they are expected to (jobs without an expected duration come last, oldest
-first); of all that is free by then, what comes free last. From then on smaller jobs pass it only
-where they do not delay it: on what is left, or on what is reserved if their expected end is before
-the job is to start (backfill). One job per queue at a time, the first in its order; a job that
-would not fit into the empty cluster gets none.
+the order in which they are expected to (jobs without an expected duration, and those that exceed
+theirs, come last, oldest first); of all that is free by then, what comes free last. From then on
+smaller jobs pass it only where they do not delay it: on what is left, or on what is reserved if
+their expected end is before the job is to start (backfill). One job per queue at a time, the first
+in its order; a job that would not fit into the empty cluster gets none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from heapq import heapify, heappop
 from itertools import chain, islice, zip_longest
-from operator import attrgetter
 from typing import Any
 
 from ringwise.durations import SECOND, earliest
@@ -37,10 +36,10 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, Statement, chips_by_node, loads_by_node
 from ringwise.framework.trials import fewest, nearest, trial
 from ringwise.reasons import Stage, Trigger
-from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on_job
 from ringwise.scheduler.cache.deadlines import Deadlines
+from ringwise.scheduler.cache.running_jobs import JobRun, running_jobs
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reservations import Reservation
 
@@ -62,19 +61,6 @@ INVENTORY = frozenset(
         Trigger.VOLUME_CHANGED,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RunningJob:
-    """A job that holds resources now, and when it is expected to end; None: not known."""
-
-    job: Job
-    end: int | None
-    started: int
-
-    @property
-    def order(self) -> tuple[bool, int, int, str]:
-        return self.end is None, self.end or 0, self.started, self.job.key
 
 
 class ReservationExpiry(Component):
@@ -350,7 +336,7 @@ class StarvationGuard(Component):
         if plan is None:
             return False
         needed, allocations = plan
-        ends = [run.end for run in needed]
+        ends = [_expected_end(run) for run in needed]
         finite = [end for end in ends if end is not None]
         session.reservations.make(
             Reservation(
@@ -365,7 +351,7 @@ class StarvationGuard(Component):
         )
         return True
 
-    def _awaited(self, runs: Sequence[RunningJob], nodes: Collection[int], owner: Job) -> frozenset[str]:
+    def _awaited(self, runs: Sequence[JobRun], nodes: Collection[int], owner: Job) -> frozenset[str]:
         """The pods on these nodes that end before the owner starts."""
         placements = self._state.pods
         return frozenset(
@@ -391,8 +377,11 @@ class _Search:
         self._layers: list[tuple[int, Statement]] = []
 
     @cached_property
-    def _runs(self) -> list[RunningJob]:
-        return running_jobs(self._session)
+    def _runs(self) -> list[JobRun]:
+        session = self._session
+        # Guesses are not in the leader record, so no decision depends on one.
+        runs = running_jobs(session.jobs, session.state, session.limits, session.settings, session.now)
+        return sorted(runs, key=_order)
 
     @contextmanager
     def all_ended(self, owner: Job | None = None) -> Iterator[None]:
@@ -403,7 +392,7 @@ class _Search:
         finally:
             self._restore()
 
-    def find(self, job: Job) -> tuple[Sequence[RunningJob], list[Allocation]] | None:
+    def find(self, job: Job) -> tuple[Sequence[JobRun], list[Allocation]] | None:
         """The jobs that must end before it fits, and what it is allocated then; None if it never fits."""
         runs = self._runs
         try:
@@ -418,8 +407,8 @@ class _Search:
             self._restore()
 
     def _latest(
-        self, job: Job, runs: Sequence[RunningJob], allocations: list[Allocation]
-    ) -> tuple[Sequence[RunningJob], list[Allocation]]:
+        self, job: Job, runs: Sequence[JobRun], allocations: list[Allocation]
+    ) -> tuple[Sequence[JobRun], list[Allocation]]:
         """Return the fewest of the last runs to end after which the job fits, and what it is allocated then.
 
         The job starts when the last of them has ended, wherever it is placed. If it were placed on chips that
@@ -438,7 +427,7 @@ class _Search:
         return needed, allocations
 
     def _place_after(
-        self, job: Job, runs: Sequence[RunningJob], count: int, besides: Mapping[int, int] | None = None
+        self, job: Job, runs: Sequence[JobRun], count: int, besides: Mapping[int, int] | None = None
     ) -> list[Allocation] | None:
         """Return what the job is allocated if the first `count` of the runs have ended.
 
@@ -450,7 +439,7 @@ class _Search:
             self._end(runs[done:count], job, count)
         return self.place(job, besides)
 
-    def _free_besides(self, job: Job, runs: Sequence[RunningJob]) -> dict[int, int]:
+    def _free_besides(self, job: Job, runs: Sequence[JobRun]) -> dict[int, int]:
         """Node to free chips, where a pod of the job would fit now and none of these runs."""
         session = self._session
         chips = min((pod.cls.chips for pod in pending_pods(session, job) if pod.cls.chips), default=0)
@@ -475,7 +464,7 @@ class _Search:
                 return None
             return None if place_gang(session, job, statement) is not None else list(statement.allocations)
 
-    def _end(self, runs: Sequence[RunningJob], owner: Job | None, count: int) -> None:
+    def _end(self, runs: Sequence[JobRun], owner: Job | None, count: int) -> None:
         """Add a layer in which these have ended, but for the owner; `count` is the sum of all layers."""
         session = self._session
         statement = session.statement()
@@ -494,33 +483,15 @@ class _Search:
             self._layers.pop()[1].discard()
 
 
-def running_jobs(session: Session) -> list[RunningJob]:
-    """The jobs that have nodes, in the order in which they are expected to end."""
-    placements = session.state.pods
-    runs: list[RunningJob] = []
-    for job in session.jobs.values():
-        # None: no pod of it has a node. One that stays settles it, and most jobs have only such pods.
-        ends: bool | None = None
-        started = job.created if job.started is None else job.started
-        for uid, pod in job.pods.items():
-            if placements[uid].node >= 0:
-                if placements[uid].reserved and job.started is None:
-                    # It waits for its claims, and begins now at the soonest.
-                    started = session.now
-                ends = pod.deleting
-                if not ends:
-                    break
-        if ends is None:
-            continue
-        times = [] if job.expected is None else [started + job.expected]
-        if ends:
-            times = [session.now]
-        elif (limit := session.limits.end_of(job, session.now)) is not None:
-            times.append(limit)
-        end = max(session.now, min(times)) if times else None
-        runs.append(RunningJob(job, end, started))
-    runs.sort(key=attrgetter("order"))
-    return runs
+def _expected_end(run: JobRun) -> int | None:
+    """Return when the job is expected to end; None: not known."""
+    # Others may use what is reserved until then, and terminating pods may be gone at any moment.
+    return run.earliest if run.terminates else run.latest
+
+
+def _order(run: JobRun) -> tuple[bool, int, int, str]:
+    end = _expected_end(run)
+    return end is None, end or 0, run.started, run.job.key
 
 
 def _is_admitted(session: Session, job: Job) -> bool:

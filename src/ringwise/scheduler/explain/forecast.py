@@ -50,6 +50,7 @@ from ringwise.plugins.predicates.reasons import (
 )
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.running_jobs import JobRun, RunLength, run_length, running_jobs
 from ringwise.scheduler.defragment.live_plan import LivePlan
 from ringwise.scheduler.explain.what_if import NO_JOB, waits_for_one_more
 from ringwise.scheduler.view import SchedulerView
@@ -149,48 +150,7 @@ def _waits_for_more(view: SchedulerView, job: Job) -> str | None:
     return "pods are evicted for it, and it starts when they are gone" if is_evicting(view, job) else ""
 
 
-# -- how long jobs run -----------------------------------------------------------------------------
-
-
-class _Length(NamedTuple):
-    """How long a job runs: at least, and at most, where that is known."""
-
-    least: int
-    most: int | None
-    guessed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class JobRun:
-    """What runs: a job, or pods of no job."""
-
-    job: Job
-    pods: Sequence[str]
-    earliest: int
-    latest: int | None
-    guessed: bool
-    #: Of what is not a job.
-    name: str = ""
-    #: Nodes that others get when it ends, besides those of its pods.
-    nodes: Sequence[int] = ()
-
-    @property
-    def title(self) -> str:
-        return self.name or (self.job.full_name if self.job.key else self.pods[0])
-
-
-def _length(view: SchedulerView, job: Job, elapsed: int = 0, longest: int | None = None) -> _Length:
-    """`longest`: what its queue allows."""
-    if job.expected is not None:
-        # When a job ends that runs longer than it said is not known.
-        length = _Length(job.expected, job.expected) if job.expected > elapsed else _Length(elapsed, None)
-    else:
-        guess = view.what_if.starts.run_times.guess(job, elapsed)
-        length = _Length(elapsed, None) if guess is None else _Length(*guess, guessed=True)
-    if longest is None or (length.most is not None and length.most <= longest):
-        return length
-    least = min(length.least, longest)
-    return _Length(least, longest, length.guessed and least < longest)
+# -- what runs -----------------------------------------------------------------------------------
 
 
 def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list[JobRun]:
@@ -198,30 +158,11 @@ def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list
 
     `began`: jobs that start again at this moment.
     """
-    placements, runs = view.cluster.pods, []
-    for job in view.jobs.values():
-        placed = [pod for uid, pod in job.pods.items() if placements[uid].node >= 0]
-        if not placed:
-            continue
-        uids = tuple(job.pods)
-        if all(pod.deleting for pod in placed) and job.key not in began:
-            runs.append(JobRun(job, uids, now, now + view.settings.grace_over_time * SECOND, False))
-            continue
-        # For a job that another scheduler placed: when it was created. Who waits for claims begins now.
-        started = job.created if job.started is None else job.started
-        if job.key in began or (job.started is None and any(placements[pod.uid].reserved for pod in placed)):
-            started = now
-        if job.key in began:
-            longest = view.limits.longest(job)
-        else:
-            end = view.limits.end_of(job, now)
-            longest = None if end is None else end - started
-        length = _length(view, job, max(0, now - started), longest)
-        latest = None if length.most is None else max(now, started + length.most)
-        runs.append(JobRun(job, uids, max(now, started + length.least), latest, length.guessed))
+    guess = view.what_if.starts.run_times.guess
+    runs = running_jobs(view.jobs, view.cluster, view.limits, view.settings, now, guess, began)
     for uid, placement in view.cluster.pods.items():
         if placement.node >= 0 and placement.chips and view.job_of(uid) is None:
-            runs.append(JobRun(NO_JOB, (uid,), now, None, False))
+            runs.append(JobRun(NO_JOB, (uid,), now, None))
     return runs
 
 
@@ -236,7 +177,7 @@ def _reserved(view: SchedulerView, now: int) -> list[JobRun]:
 
 
 def _window(end: int, name: str, nodes: Sequence[int]) -> JobRun:
-    return JobRun(NO_JOB, (), end, end, False, name, nodes)
+    return JobRun(NO_JOB, (), end, end, name=name, nodes=nodes)
 
 
 def _cooldowns(session: Session, waiting: Iterable[Job]) -> Iterator[JobRun]:
@@ -289,7 +230,8 @@ def _played(
 ) -> Mapping[str, ExpectedStart]:
     with ExitStack() as supposed:
         runs = all_runs(view, now, _suppose_moves(view, now, supposed))
-        lengths = {job.key: _length(view, job, 0, view.limits.longest(job)) for job in waiting}
+        guess = view.what_if.starts.run_times.guess
+        lengths = {job.key: run_length(job, view.limits.longest(job), guess=guess) for job in waiting}
         finite = sum(run.latest is not None for run in runs)
         exact = all(length.least == length.most for length in lengths.values())
         exact = exact and all(run.earliest == run.latest for run in runs)
@@ -392,7 +334,13 @@ class _Play:
     """All waiting jobs, and the ends of all others, in one direction of uncertainty."""
 
     def __init__(
-        self, view: SchedulerView, session: Session, lengths: Mapping[str, _Length], steps: int, *, late: bool
+        self,
+        view: SchedulerView,
+        session: Session,
+        lengths: Mapping[str, RunLength],
+        steps: int,
+        *,
+        late: bool,
     ) -> None:
         self._what_if = view.what_if
         self._session = session
