@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ringwise.apps.kube_scheduler import ComponentOptions, _client
@@ -55,6 +55,20 @@ def test_a_turn_is_taken_only_if_there_is_one() -> None:
     # What was refused does not count.
     clock.moment += 0.1
     assert [limit.take() for _ in range(2)] == [True, False]
+
+
+@given(st.floats(0.5, 1000), st.integers(1, 50), st.floats(0, 1e7))
+@example(rate=50, burst=5, start=1000)
+def test_a_whole_burst_is_available_at_any_time(rate: float, burst: int, start: float) -> None:
+    """Sums of rounded intervals neither refuse its last request nor let it wait."""
+    clock = InstantClock()
+    clock.moment = start
+    limit = RateLimit(rate, burst, clock)
+    assert all([limit.take() for _ in range(burst)])
+    assert not limit.take()
+    waiting = RateLimit(rate, burst, clock, pause=0.5)
+    times(clock, waiting, burst)
+    assert clock.moment == start
 
 
 @given(

@@ -54,6 +54,10 @@ class SteadyTime:
         return self._last
 
 
+#: Seconds. Sums of intervals are rounded, which must not take the last request of a burst away.
+_ROUNDING = 1e-6
+
+
 class RateLimit:
     """A token bucket. Callers of `wait` get tokens in the order of their calls; none is rejected.
 
@@ -76,14 +80,14 @@ class RateLimit:
         due = max(self._next, now)
         self._next = due + self._interval
         pause = due - self._burst_seconds - now
-        if pause > 0:
+        if pause > _ROUNDING:
             await self._clock.sleep(max(pause, self._pause))
 
     def take(self) -> bool:
         """Take a token if one is available, and return whether it was."""
         now = self._clock.monotonic()
         due = max(self._next, now)
-        if due - self._burst_seconds > now:
+        if due - self._burst_seconds - now > _ROUNDING:
             return False
         self._next = due + self._interval
         return True
