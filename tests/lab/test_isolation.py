@@ -125,6 +125,13 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
             return " ".join(terminal.ok(command).split())
 
         assert f"draining from {time} on; takes only jobs that end before then" in words("get nodes")
+        terminal.ok("reserve node-0 --for namespace=lab --from 2h --to 3h --name later --yes")
+        terminal.ok("cordon node-0")
+        # A worse state and a drain do not hide what comes after them.
+        note = f"172.0.0.0 draining from {time} on; reserved for namespace lab from "
+        assert note in words("get nodes")
+        terminal.ok("uncordon node-0")
+        terminal.ok("unreserve later")
         assert f"node-0 is drained at {time}, and takes only jobs that end before then" in words(
             "describe node node-0"
         )

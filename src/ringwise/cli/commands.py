@@ -116,9 +116,7 @@ class LazyGroup(click.Group):
             name = nearest(args[0], self.list_commands(ctx))
             suggested = f'; did you mean "{name}"?' if name and not self.entries[name].changes else ""
             if not self.path:
-                program = program_of(ctx)
-                hints = (command_hint(" ".join(args[:count]), program) for count in (2, 1))
-                suggested = next(filter(None, hints), suggested)
+                suggested = command_hint(args, program_of(ctx)) or suggested
             raise click.UsageError(error.message.rstrip(".") + suggested, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:

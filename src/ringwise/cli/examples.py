@@ -24,7 +24,7 @@ EXAMPLES = {
     "web": ("web --context production", "web --journal journal.jsonl"),
     "suspend": ("suspend team-a/train", "suspend train -n team-a --reason 'maintenance of rack 7'"),
     "resume": ("resume team-a/train", "resume train -n team-a"),
-    "requeue": ("requeue team-a/train", "requeue team-a/train --queue night"),
+    "requeue": ("requeue team-a/train", "requeue team-a/train --priority high"),
     "cordon": ("cordon node-3", "cordon node-3 --context production"),
     "uncordon": ("uncordon node-3", "uncordon node-3 --context production"),
     "drain": ("drain node-3 --plan", "drain switch/10.0.0.1 --at 2h"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 #: One to three words -> the command that is run.
@@ -80,7 +82,7 @@ OPTIONS = {
     "delete": {"--force": "pods are deleted with their termination grace period"},
     "drain": {"--grace-period": "pods get their termination grace period"},
     "get": {
-        "--show-labels": "use -o json",
+        "--show-labels": "use describe node NODE; -l selects by labels",
         "-N": "nodes are listed one per line",
         "-R": "use get nodes -o wide, or fault list",
         "-j": "names are arguments: get jobs JOB",
@@ -90,8 +92,15 @@ OPTIONS = {
 }
 
 
-def command_hint(name: str, program: str) -> str:
+def command_hint(args: Sequence[str], program: str) -> str:
     """Return the end of the sentence that there is no such command."""
+    return next(filter(None, (_hint(" ".join(args[:count]), args, program) for count in (2, 1))), "")
+
+
+def _hint(name: str, args: Sequence[str], program: str) -> str:
+    if name == "scontrol update" and any(arg.lower().startswith("nodename=") for arg in args):
+        is_back = any(arg.lower() in ("state=resume", "state=idle", "state=undrain") for arg in args)
+        return f": use '{program} {'uncordon' if is_back else 'drain'} NODE'"
     if name in _OF_KUBECTL and program != "ringwise":
         return f": use 'kubectl {name}'"
     if name in CHANGES:

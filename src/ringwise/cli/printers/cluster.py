@@ -64,8 +64,11 @@ def node_state(node: NodeFields, now: int) -> str:
     worst = node["states"][0]
     if worst["start"] is None or (worst["state"] == "reserved" and worst["start"] <= now):
         return worst["state"]
-    start = time_text(worst["start"])
-    return f"{worst['state']} from {start} on" if node["schedulable"] else f"{worst['state']} since {start}"
+    return _since(worst["state"], worst["start"], now)
+
+
+def _since(state: str, start: int, now: int) -> str:
+    return f"{state} {'since' if start <= now else 'from'} {time_text(start)}{'' if start <= now else ' on'}"
 
 
 def _current_state(node: NodeFields, now: int) -> str:
@@ -74,13 +77,15 @@ def _current_state(node: NodeFields, now: int) -> str:
 
 
 def _window_note(node: NodeFields, now: int) -> str:
-    """Of a node with a drain or a reservation as its worst state: from when on, and for whom."""
-    worst = node["states"][0]
-    if worst["start"] is None:
-        return ""
-    if worst["state"] == "reserved":
-        return worst["message"].removeprefix(f"{node['name']} is ")
-    return node_state(node, now) + ("; takes only jobs that end before then" if node["schedulable"] else "")
+    """Of a node with drains or reservations: from when on, and for whom."""
+    notes = []
+    for one in node["states"]:
+        if one["start"] is not None and one["state"] == "reserved":
+            notes.append(one["message"].removeprefix(f"{node['name']} is "))
+        elif one["start"] is not None:
+            ahead = "; takes only jobs that end before then" if node["schedulable"] else ""
+            notes.append(_since(one["state"], one["start"], now) + ahead)
+    return "; ".join(notes)
 
 
 def _chips_in(state: Literal["faulty", "isolated"]) -> Callable[[NodeFields, int], str]:
