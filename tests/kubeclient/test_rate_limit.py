@@ -64,7 +64,7 @@ def test_a_whole_burst_is_available_at_any_time(rate: float, burst: int, start: 
     clock = InstantClock()
     clock.moment = start
     limit = RateLimit(rate, burst, clock)
-    assert all([limit.take() for _ in range(burst)])
+    assert [limit.take() for _ in range(burst)] == [True] * burst
     assert not limit.take()
     waiting = RateLimit(rate, burst, clock, pause=0.5)
     times(clock, waiting, burst)
