@@ -204,13 +204,14 @@ class Replayed:
 
     def __init__(self, history: list[tuple[int, int, str]], now: int) -> None:
         self.active: dict[int, int] = {}
-        self.ended: dict[int, tuple[int, int]] = {}
+        #: When each code was there: from when to when.
+        self.periods: dict[int, list[tuple[int, int]]] = {code: [] for code in CODES}
         self.given: dict[int, tuple[str, int]] = {}
         times: dict[int, list[int]] = {code: [] for code in CODES}
         counted: dict[tuple[int, int], int] = {}
         for at, code, what in history:
             if what == "goes" and code in self.active:
-                self.ended[code] = (self.active.pop(code), at)
+                self.periods[code].append((self.active.pop(code), at))
             elif what == "released":
                 self.given = {key: given for key, given in self.given.items() if given[0] != MANUAL}
             elif what == "checked":
@@ -218,7 +219,6 @@ class Replayed:
             elif what == "once" or (what == "occurs" and code not in self.active):
                 if what == "occurs":
                     self.active[code] = at
-                    self.ended.pop(code, None)
                 times[code].append(at)
                 for number, rule in enumerate(RULES["FaultFrequency"]):
                     new = times[code][counted.get((code, number), 0) :]
@@ -234,19 +234,27 @@ class Replayed:
         level, at = self.given[code]
         rules = [rule for rule in RULES["FaultFrequency"] if code in rule["EventId"]]
         (after,) = [rule.get("ReleaseTimeWindow") for rule in rules if rule["FaultHandling"] == level]
-        last = max(at, self.ended.get(code, (0, 0))[1])
+        last = max(at, self.periods[code][-1][1] if self.periods[code] else 0)
         return after is not None and code not in self.active and now - last >= after
 
     def level(self, codes: tuple[int, ...]) -> str:
         """Without the levels that the codes have by themselves."""
         levels = [self.given[code][0] for code in codes if code in self.given]
         for rule in RULES["FaultDuration"]:
-            for code in set(rule["EventId"]).intersection(codes):
-                since, end = self.ended.get(code, (self.active.get(code, self._now), self._now))
-                lasted, gone = end - since > rule["FaultTimeout"], self._now - end
-                if lasted and (code in self.active or gone < rule["RecoverTimeout"]):
-                    levels.append(rule["FaultHandling"])
+            timeout, recovery = rule["FaultTimeout"], rule["RecoverTimeout"]
+            if any(self._counts(code, timeout, recovery) for code in codes if code in rule["EventId"]):
+                levels.append(rule["FaultHandling"])
         return worst(levels)
+
+    def _counts(self, code: int, timeout: int, recovery: int) -> bool:
+        """Whether the code lasted too long, and was not gone for long enough since, also in between."""
+        counts, last, periods = False, 0, list(self.periods[code])
+        if code in self.active:
+            periods.append((self.active[code], self._now))
+        for since, end in periods:
+            counts = (counts and since - last < recovery) or end - since > timeout
+            last = end
+        return counts and (code in self.active or self._now - last < recovery)
 
 
 @pytest.mark.parametrize("seed", range(examples(80)))
@@ -300,6 +308,24 @@ def test_a_link_that_is_down_for_long_and_its_recovery() -> None:
     assert watched.network_fault(chip, 89 * SECOND).level == "PreSeparateNPU"
     assert watched.network_fault(chip, 90 * SECOND).level == "NormalNetwork"
     assert watched.fault(chip, 25 * SECOND).level == "NormalNPU"
+
+
+def test_a_link_that_comes_up_for_a_moment_counts_as_down_until_it_is_up_for_long_enough() -> None:
+    """Otherwise a link that flaps would get new pods each time it goes down again."""
+    watched = tracker()
+    chip = "Ascend910-6"
+    watched.occurred(chip, LINK_DOWN, 0)
+    watched.recovered(chip, LINK_DOWN, 30 * SECOND)
+    for moment in (35, 80):
+        watched.occurred(chip, LINK_DOWN, moment * SECOND)
+        assert watched.network_fault(chip, (moment + 1) * SECOND).level == "PreSeparateNPU"
+        watched.recovered(chip, LINK_DOWN, (moment + 5) * SECOND)
+        assert watched.network_fault(chip, (moment + 6) * SECOND).level == "PreSeparateNPU"
+    assert watched.network_fault(chip, 144 * SECOND).level == "PreSeparateNPU"
+    assert watched.network_fault(chip, 145 * SECOND).level == "NormalNetwork"
+    # After it was up for long enough the next time is the first one again.
+    watched.occurred(chip, LINK_DOWN, 146 * SECOND)
+    assert watched.network_fault(chip, 166 * SECOND).level == "NotHandleFault"
 
 
 @pytest.mark.parametrize("code", [0x80C98009, 0x80CB8009])

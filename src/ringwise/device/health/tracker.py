@@ -11,7 +11,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from ringwise.device.health.configuration import NETWORK_CODES, FaultConfiguration, FrequencyRule
+from ringwise.device.health.configuration import (
+    NETWORK_CODES,
+    DurationRule,
+    FaultConfiguration,
+    FrequencyRule,
+)
 from ringwise.device.health.levels import (
     MANUALLY_SEPARATE,
     NORMAL,
@@ -38,6 +43,22 @@ AUTOFILL_CODE = "AutofillFaultCode"
 class _Active:
     since: int
     severity: int | None = None
+    #: Rules by which it lasted too long before, and that it came back too early to end.
+    held: frozenset[DurationRule] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A fault that went away."""
+
+    since: int
+    at: int
+    held: frozenset[DurationRule] = frozenset()
+
+    def counts(self, rule: DurationRule, now: int) -> bool:
+        """Whether it lasted too long, and is not gone for long enough."""
+        too_long = rule in self.held or self.at - self.since > rule.timeout * 1000
+        return too_long and now - self.at < rule.recovery * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +105,7 @@ class ChipFaults:
     #: When each code occurred, for each rule about it as far back as the rule looks.
     occurrences: dict[tuple[int, FrequencyRule], list[int]] = field(default_factory=dict)
     #: When a code that lasted too long went away.
-    ended: dict[int, tuple[int, int]] = field(default_factory=dict)
+    ended: dict[int, _Ended] = field(default_factory=dict)
     escalations: dict[int, Escalation] = field(default_factory=dict)
 
 
@@ -110,9 +131,11 @@ class FaultTracker:
             # A poll may see a fault before its event tells how severe it is.
             active.severity = severity if active.severity is None else active.severity
             return
-        faults.active[code] = _Active(now, severity)
+        before = faults.ended.pop(code, None)
+        rules = () if before is None else self._duration_rules(code)
+        held = frozenset(rule for rule in rules if before is not None and before.counts(rule, now))
+        faults.active[code] = _Active(now, severity, held)
         self._changes.append(FaultChange(chip, code, OCCURRED, now, severity))
-        faults.ended.pop(code, None)
         self._count(chip, code, now)
 
     def once(self, chip: str, code: int, now: int) -> None:
@@ -124,7 +147,7 @@ class FaultTracker:
         faults = self._of(chip)
         active = faults.active.pop(code, None)
         if active is not None:
-            faults.ended[code] = (active.since, now)
+            faults.ended[code] = _Ended(active.since, now, active.held)
             self._changes.append(FaultChange(chip, code, RECOVERED, now, active.severity))
 
     def observe(self, chip: str, codes: Iterable[int], now: int) -> None:
@@ -182,8 +205,9 @@ class FaultTracker:
                 rule = self._frequency_rule(escalation)
                 if escalation.kind != BY_FREQUENCY or rule is None or rule.release is None:
                     continue
-                ended = faults.ended.get(code, (0, escalation.at))[1]
-                if code not in faults.active and now - max(ended, escalation.at) >= rule.release * 1000:
+                ended = faults.ended.get(code)
+                last = escalation.at if ended is None else max(ended.at, escalation.at)
+                if code not in faults.active and now - last >= rule.release * 1000:
                     del faults.escalations[code]
 
     def _frequency_rule(self, escalation: Escalation) -> FrequencyRule | None:
@@ -235,33 +259,28 @@ class FaultTracker:
             level = worst(
                 (
                     self.configuration.level_of(code, active.severity),
-                    self._level_by_duration(code, active.since, now),
+                    self._level_by_duration(code, active, now),
                 )
             )
             times[self.configuration.written(code)] = (active.since, level)
             levels.append(level)
-        for code, (since, ended) in faults.ended.items():
+        for code, ended in faults.ended.items():
             if (code in NETWORK_CODES) is network:
-                levels.append(self._level_after_end(code, since, ended, now))
+                # A fault that lasted too long counts until it is gone for long enough.
+                rules = self._duration_rules(code)
+                levels.append(worst(rule.level for rule in rules if ended.counts(rule, now)))
         levels += [one.level for one in faults.escalations.values() if (one.code in NETWORK_CODES) is network]
         level = worst(levels)
         return ChipFault(normal if level == NORMAL else level, tuple(times), times)
 
-    def _level_by_duration(self, code: int, since: int, now: int) -> str:
-        return worst(
-            rule.level
-            for rule in self.configuration.duration
-            if code in rule.codes and now - since > rule.timeout * 1000
-        )
+    def _duration_rules(self, code: int) -> list[DurationRule]:
+        return [rule for rule in self.configuration.duration if code in rule.codes]
 
-    def _level_after_end(self, code: int, since: int, ended: int, now: int) -> str:
-        """A fault that lasted too long counts until it is gone for long enough."""
+    def _level_by_duration(self, code: int, active: _Active, now: int) -> str:
         return worst(
             rule.level
-            for rule in self.configuration.duration
-            if code in rule.codes
-            and ended - since > rule.timeout * 1000
-            and now - ended < rule.recovery * 1000
+            for rule in self._duration_rules(code)
+            if rule in active.held or now - active.since > rule.timeout * 1000
         )
 
 
