@@ -284,6 +284,74 @@ async def test_names_that_operators_wrote_are_kept_and_removed_names_are_release
         await node.until(lambda: said() == ("", "Ascend910-1"))
 
 
+#: Two of them in a day separate a chip, until an operator removes its name.
+FREQUENT = 0x80C98000
+
+
+async def break_twice(node: Rig, chip: int) -> None:
+    for code in (FREQUENT, 0, FREQUENT):
+        node.driver.change(chip, [code] if code else [])
+        await node.plugin.look()
+
+
+def why_separated(node: Rig) -> dict[str, str]:
+    reasons = json.loads(node.report()["UpgradeFaultReason"])
+    return {chip: entries[0]["upgrade_type"] for chip, entries in reasons.items()}
+
+
+async def test_a_write_that_meets_an_edit_does_not_release_the_chips_that_it_separates() -> None:
+    async with rig() as node:
+        await node.until(lambda: node.report()["DeviceInfoCfg"])
+        under_way, gate = asyncio.Event(), asyncio.Event()
+
+        def is_report(method: str, path: str) -> bool:
+            if method == "PATCH" and path.endswith(REPORT.partition("/")[2]):
+                under_way.set()
+                return True
+            return False
+
+        node.api.fault(is_report, until=gate)
+        await break_twice(node, 2)
+        await under_way.wait()
+        # An operator separates another chip before the server has handled the write.
+        found = node.api.get(CONFIG_MAPS, REPORT)
+        node.api.put(CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": "Ascend910-5"}})
+        await node.until(lambda: "Ascend910-5" in node.plugin.monitor.tracker.manually_separated())
+        gate.set()
+        await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-2,Ascend910-5")
+        assert why_separated(node) == {"Ascend910-2": "FaultFrequency", "Ascend910-5": "FaultAutofill"}
+
+
+async def test_a_late_event_does_not_release_a_chip_that_was_separated_since() -> None:
+    async with rig() as node:
+        await node.until(lambda: node.report()["DeviceInfoCfg"])
+        watches, gate = asyncio.Event(), asyncio.Event()
+
+        def is_watch(method: str, path: str) -> bool:
+            if method == "GET" and path.endswith("kube-system/configmaps"):
+                watches.set()
+                return True
+            return False
+
+        node.api.fault(is_watch, until=gate, times=2)
+        node.api.cut_watches()
+        await watches.wait()
+        # One write that the watch brings late, then one that separates a chip.
+        node.driver.change(7, [0x80E18402])
+        await node.until(lambda: node.device_list()[f"{CHIP}-Unhealthy"] == "Ascend910-7")
+        await break_twice(node, 2)
+        await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-2")
+        gate.set()
+        node.driver.change(7, [])
+        await node.until(lambda: node.device_list()[f"{CHIP}-Unhealthy"] == "Ascend910-2")
+        # A later edit shows that the watch has caught up.
+        found = node.api.get(CONFIG_MAPS, REPORT)
+        names = "Ascend910-2,Ascend910-5"
+        node.api.put(CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": names}})
+        await node.until(lambda: "Ascend910-5" in why_separated(node))
+        assert why_separated(node) == {"Ascend910-2": "FaultFrequency", "Ascend910-5": "FaultAutofill"}
+
+
 async def test_the_fault_configuration_of_the_cluster_counts() -> None:
     async with rig() as node:
         node.driver.change(1, [0x80E18402])

@@ -242,8 +242,9 @@ class NodePlugin:
         ]
         #: Set when the faults of the chips were read once, as far as the driver tells them.
         self.looked = asyncio.Event()
-        #: The names that we wrote, or are writing, into ManuallySeparateNPU.
+        #: The names in ManuallySeparateNPU, as far as we know; those that we are writing; None: we are not.
         self._published: set[str] = set()
+        self._writing: set[str] | None = None
         self.reports: list[ChipReport] = []
         #: What kubelet is sent: id and whether it is healthy.
         self.devices: tuple[tuple[str, bool], ...] = ()
@@ -522,14 +523,14 @@ class NodePlugin:
         now = self._clock.monotonic()
         content = self._content()
         if self.reporter.next_write(content, now):
-            previous, self._published = self._published, set(self.monitor.tracker.manually_separated())
-            done = False
+            names = self._writing = set(self.monitor.tracker.manually_separated())
             try:
                 done = await self.reporter.write(content, self._clock.now() // 1_000_000_000, now)
             finally:
-                if not done:
-                    self._published = previous
-            if not done:
+                self._writing = None
+            if done:
+                self._published = names
+            else:
                 # Another client wrote: what it wrote comes first.
                 self._own_map(await self.reporter.read())
                 return self.settings.report_interval
@@ -601,14 +602,19 @@ class NodePlugin:
             self.reporter.lost()
             self._news.set()
             return
-        self.reporter.saw(stored.metadata.resource_version or "")
+        if not self.reporter.saw(stored.metadata.resource_version or ""):
+            return
         seen = names_in(stored, wellknown.MANUALLY_SEPARATE_KEY)
         now = self._clock.now() // 1_000_000
-        for chip in sorted(seen - self._published):
+        added, removed = seen - self._published, self._published - seen
+        if self._writing is not None:
+            # The version before our write, or ours: what only our write changes is no act of an operator.
+            added, removed = added - self._writing, removed & self._writing
+        for chip in sorted(added):
             here = chip in self.names.values()
             _LOG.warning("chip separated by an operator", chip=chip, on_this_node=here)
             self.monitor.tracker.separated(chip, now)
-        for chip in sorted(self._published - seen):
+        for chip in sorted(removed):
             _LOG.warning("chip released by an operator", chip=chip)
             self.monitor.tracker.release(chip)
         if seen != self._published:

@@ -31,6 +31,7 @@ from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import name_of as object_name
+from ringwise.kubeclient.list_watch import version_number
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
 from ringwise.log import Logger
 from ringwise.manifests.text.go_json import compact
@@ -119,10 +120,13 @@ class Reporter:
         self._written: Content | None = None
         self._at: float | None = None
 
-    def saw(self, version: str) -> None:
-        """The watch showed this version; its content shows whether it is ours."""
-        if version:
-            self._version = version
+    def saw(self, version: str) -> bool:
+        """Take the version that the watch showed; return whether it is not older than what is known."""
+        if version_number(version) < version_number(self._version):
+            # A watch can be late: we have written since.
+            return False
+        self._version = version or self._version
+        return True
 
     def lost(self) -> None:
         """The ConfigMap is gone."""
@@ -161,10 +165,8 @@ class Reporter:
     async def read(self) -> ConfigMapWire | None:
         """The ConfigMap as it is now; None where there is none."""
         stored = await self._client.find(CONFIG_MAPS, KUBE_SYSTEM, self.name, ConfigMapWire)
-        if stored is None:
-            self._version = ""
-        else:
-            self.saw(stored.metadata.resource_version or "")
+        # Whatever was known: versions start again where a cluster is restored from a backup.
+        self._version = (stored.metadata.resource_version if stored is not None else None) or ""
         return stored
 
 
