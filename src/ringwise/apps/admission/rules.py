@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -22,15 +23,13 @@ from ringwise.framework.gangs.visible_devices import refused_choice
 from ringwise.framework.job import Job
 from ringwise.kube.watch.readers import ObservedQueue, pods_in
 from ringwise.kube.write.tenant_text import problem_text
-from ringwise.manifests.objects.groups import pod_group_from_wire, queue_from_wire
-from ringwise.manifests.objects.jobs import vcjob_from_wire
-from ringwise.manifests.objects.network_topology import hyper_node_from_wire
+from ringwise.manifests.kinds import READABLE
 from ringwise.manifests.objects.new_objects import (
     check_new_hyper_node,
     check_new_pod,
     check_new_pod_group,
 )
-from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.objects.visible_devices import visible_devices
 from ringwise.manifests.objects.workloads import (
     OPERATOR_KINDS,
@@ -42,14 +41,10 @@ from ringwise.manifests.text.errors import Findings, ManifestError
 from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import (
     ContainerWire,
-    HyperNodeWire,
-    JobWire,
     OperatorJobWire,
-    PodGroupWire,
     PodSpecWire,
     PodWire,
     QueueStatusWire,
-    QueueWire,
     ReplicatedWire,
     WireStruct,
 )
@@ -64,7 +59,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.job_rules import may_change_queue
-from ringwise.state.model import ROOT_QUEUE, Pod, PodGroup, Queue, ResourceQuota
+from ringwise.state.model import ROOT_QUEUE, Pod, Queue, ResourceQuota
 from ringwise.state.queue_rules import deletion_problem, queue_problems
 from ringwise.state.vcjob import VcJob
 from ringwise.state.workload import Workload
@@ -141,13 +136,22 @@ class Review:
 ALLOWED = Review()
 
 
+#: Group and kind.
+GroupKind = tuple[str, str]
+
+VCJOB, QUEUE = (wellknown.BATCH_GROUP, "Job"), (wellknown.SCHEDULING_GROUP, "Queue")
+POD_GROUP, POD = (wellknown.SCHEDULING_GROUP, "PodGroup"), ("", "Pod")
+HYPER_NODE = (wellknown.HYPER_NODES.group, wellknown.HYPER_NODES.kind)
+#: Kinds whose sizes are limited.
+_SIZED = frozenset({VCJOB, POD_GROUP, HYPER_NODE, POD, *REPLICATED_KINDS, *OPERATOR_KINDS})
+
 #: What tells whether a field changed, where it is not its whole value: tasks may be scaled.
 _COMPARED = {"spec.tasks": "spec.tasks.name"}
 _STEPS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def judge_sizes(
-    kind: tuple[str, str], raw: msgspec.Raw, cluster: ClusterFacts, old: msgspec.Raw | None = None
+    kind: GroupKind, raw: msgspec.Raw, cluster: ClusterFacts, old: msgspec.Raw | None = None
 ) -> Review:
     """The limits of docs/reference/object-limits.md alone; of a change, only in the fields that it changes.
 
@@ -165,27 +169,16 @@ def judge_sizes(
     return Review(_malformed(errors))
 
 
-def _is_ours(kind: tuple[str, str], raw: msgspec.Raw, cluster: ClusterFacts, issues: Findings) -> bool:
+def _is_ours(kind: GroupKind, raw: msgspec.Raw, cluster: ClusterFacts, issues: Findings) -> bool:
     """Reads an object, and says whether our scheduler places its pods."""
-    if kind in OPERATOR_KINDS:
-        names = _operator_job(raw, kind, issues).schedulers
-    elif kind in REPLICATED_KINDS:
-        wire, workload = _replicated(raw, kind[1], issues)
-        if wire.metadata.owner_references:
-            return False
-        names = workload.schedulers
-    elif kind == ("", "Pod"):
-        names = (_pod(raw, issues)[1].scheduler,)
-    elif kind == (wellknown.BATCH_GROUP, "Job"):
-        names = _vcjob(raw, issues).schedulers
-    elif kind == (wellknown.SCHEDULING_GROUP, "PodGroup"):
-        _pod_group(raw, issues)
-        return True
-    elif kind == (wellknown.HYPER_NODES.group, wellknown.HYPER_NODES.kind):
-        _hyper_node(raw, issues)
-        return True
-    else:
+    if kind not in _SIZED:
         return False
+    wire, value = _read(kind, raw, issues)
+    if kind in (POD_GROUP, HYPER_NODE):
+        return True
+    if kind in REPLICATED_KINDS and wire.metadata.owner_references:
+        return False
+    names = (value.scheduler,) if kind == POD else value.schedulers
     return any(name in cluster.scheduler_names for name in names)
 
 
@@ -202,26 +195,31 @@ def _at(document: Any, path: str) -> Any:
     return document
 
 
-Wire = TypeVar(
-    "Wire", JobWire, PodGroupWire, ReplicatedWire, OperatorJobWire, QueueWire, HyperNodeWire, PodWire
-)
+def _read(kind: GroupKind, raw: msgspec.Raw | bytes, issues: Findings) -> tuple[Any, Any]:
+    """An object as it is on the wire, and its value."""
+    classes = PodClassCache()
+    if kind in OPERATOR_KINDS:
+        wire = _wire(raw, OperatorJobWire)
+        return wire, operator_job_from_wire(wire, kind[1], OPERATOR_KINDS[kind], classes, issues, [])
+    if kind in REPLICATED_KINDS:
+        wire = _wire(raw, ReplicatedWire)
+        return wire, replicated_from_wire(wire, kind[1], classes, issues, [])
+    reader = READABLE[kind].reader
+    assert reader is not None
+    wire = _wire(raw, reader[0])
+    return wire, reader[1](wire, classes, issues)
 
 
-def _wire(raw: msgspec.Raw | bytes, shape: type[Wire]) -> Wire:
-    """An object, with what the API server has not set yet."""
+def _wire(raw: msgspec.Raw | bytes, shape: Any) -> Any:
+    """With what the API server has not set yet."""
     wire = msgspec.json.decode(raw, type=shape)
-    if wire.metadata is not None:
-        wire.metadata.uid = wire.metadata.uid or "submitted"
+    wire.metadata.uid = wire.metadata.uid or "submitted"
     return wire
-
-
-def _vcjob(raw: msgspec.Raw | bytes, issues: Findings) -> VcJob:
-    return vcjob_from_wire(_wire(raw, JobWire), PodClassCache(), issues)
 
 
 def judge_vcjob(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
     issues = Findings("job")
-    job = _vcjob(raw, issues)
+    job: VcJob = _read(VCJOB, raw, issues)[1]
     if not any(name in cluster.scheduler_names for name in job.schedulers):
         return _not_ours(cluster, job.schedulers[0])
     if issues.oversized:
@@ -323,7 +321,7 @@ def refusal_text(reason: Reason, kind: str) -> str:
 def judge_pod_group(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
     """Its pods come later, so little more than its queue can be checked."""
     issues = Findings("podgroup")
-    wire, group = _pod_group(raw, issues)
+    wire, group = _read(POD_GROUP, raw, issues)
     check_new_pod_group(wire, issues)
     if issues.errors:
         return Review(_malformed(issues.errors))
@@ -335,7 +333,7 @@ def judge_pod_group(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
 def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Review:
     """Return a warning if the queue of a PodGroup changes while its pods have nodes."""
     issues = Findings("podgroup")
-    (_, before), (_, after) = _pod_group(old, issues), _pod_group(raw, issues)
+    before, after = (_read(POD_GROUP, one, issues)[1] for one in (old, raw))
     if before.queue == after.queue or before.phase in _NOT_STARTED:
         return ALLOWED
     text = (
@@ -351,15 +349,10 @@ def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Review:
 _NOT_STARTED = ("", "Pending", "Inqueue", "Completed")
 
 
-def _pod_group(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[PodGroupWire, PodGroup]:
-    wire = _wire(raw, PodGroupWire)
-    return wire, pod_group_from_wire(wire, issues)
-
-
-def judge_replicated(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: str) -> Review:
+def judge_replicated(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: GroupKind) -> Review:
     """A Deployment and the like: its pods are admitted one by one, so one of them is checked."""
-    issues = Findings(kind)
-    wire, workload = _replicated(raw, kind, issues)
+    issues = Findings(kind[1])
+    wire, workload = _read(kind, raw, issues)
     pod = next(workload_pods(workload), None)
     if pod is None or wire.metadata.owner_references:
         # A Deployment was checked before its ReplicaSet.
@@ -378,15 +371,10 @@ def judge_replicated(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: str)
     return judge(cluster, alone)
 
 
-def _replicated(raw: msgspec.Raw | bytes, kind: str, issues: Findings) -> tuple[ReplicatedWire, Workload]:
-    wire = _wire(raw, ReplicatedWire)
-    return wire, replicated_from_wire(wire, kind, PodClassCache(), issues, [])
-
-
-def judge_operator_job(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: tuple[str, str]) -> Review:
+def judge_operator_job(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: GroupKind) -> Review:
     """An AscendJob or a job of Kubeflow. Unreadable fields only cause warnings: its operator refuses it."""
     issues = Findings(kind[1])
-    job = _operator_job(raw, kind, issues)
+    job: Workload = _read(kind, raw, issues)[1]
     if job.roles and not any(name in cluster.scheduler_names for name in job.schedulers):
         return _not_ours(cluster, job.schedulers[0]) if job.asks_for_chips else ALLOWED
     if issues.errors:
@@ -397,17 +385,11 @@ def judge_operator_job(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: tu
     return _judged(cluster, [ev.PodGroupSeen(group), *map(ev.PodSeen, workload_pods(job))])
 
 
-def _operator_job(raw: msgspec.Raw | bytes, kind: tuple[str, str], issues: Findings) -> Workload:
-    return operator_job_from_wire(
-        _wire(raw, OperatorJobWire), kind[1], OPERATOR_KINDS[kind], PodClassCache(), issues, []
-    )
-
-
 def judge_queue(raw: msgspec.Raw | bytes, cluster: ClusterFacts, old: msgspec.Raw | None = None) -> Review:
     """A new queue, or the change of one."""
     issues = Findings("queue")
-    queue = _queue(raw, issues)
-    before = _queue(old, Findings("queue")) if old is not None else None
+    queue: Queue = _read(QUEUE, raw, issues)[1]
+    before = _read(QUEUE, old, Findings("queue"))[1] if old is not None else None
     problems = [f"{error.field}: {error.message}" for error in issues.errors]
     if not problems and cluster.queues is not None:
         pods = {name: observed.pods for name, observed in cluster.observed.items()}
@@ -415,24 +397,13 @@ def judge_queue(raw: msgspec.Raw | bytes, cluster: ClusterFacts, old: msgspec.Ra
     return Review(tuple(reasons.MALFORMED_QUEUE(queue=queue.name, problem=problem) for problem in problems))
 
 
-def _queue(raw: msgspec.Raw | bytes, issues: Findings) -> Queue:
-    return queue_from_wire(_wire(raw, QueueWire), issues)
-
-
 def judge_hyper_node(raw: msgspec.Raw | bytes, _cluster: ClusterFacts) -> Review:
     """What is wrong with it by itself. What depends on others, such as two parents, is in its status."""
     issues = Findings("hypernode")
-    wire, name = _hyper_node(raw, issues)
+    wire, hyper_node = _read(HYPER_NODE, raw, issues)
     check_new_hyper_node(wire, issues)
-    problems = (f"{error.field}: {error.message}" for error in issues.errors)
-    return Review(
-        tuple(reasons.MALFORMED_HYPER_NODE(hyper_node=name, problem=problem) for problem in problems)
-    )
-
-
-def _hyper_node(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[HyperNodeWire, str]:
-    wire = _wire(raw, HyperNodeWire)
-    return wire, hyper_node_from_wire(wire, issues).name
+    refused = partial(reasons.MALFORMED_HYPER_NODE, hyper_node=hyper_node.name)
+    return Review(tuple(refused(problem=f"{error.field}: {error.message}") for error in issues.errors))
 
 
 def judge_queue_deletion(name: str, cluster: ClusterFacts, old: msgspec.Raw) -> Review:
@@ -468,7 +439,7 @@ class _DeletedQueue(WireStruct):
 
 def judge_pod(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
     issues = Findings("pod")
-    wire, pod = _pod(raw, issues)
+    wire, pod = _read(POD, raw, issues)
     if pod.scheduler not in cluster.scheduler_names:
         # Pods without chips are nothing that another scheduler could do wrong.
         return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
@@ -496,11 +467,6 @@ def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: ClusterF
     name = pod.metadata.name or ""
     setting = cluster.configuration.settings.visible_devices
     return _verdict(refused_choice(visible_devices(added, "spec", spec), name, setting))
-
-
-def _pod(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[PodWire, Pod]:
-    wire = _wire(raw, PodWire)
-    return wire, pod_from_wire(wire, PodClassCache(), issues)
 
 
 def _judged_on_some_board(cluster: ClusterFacts, pod: Pod) -> Review:

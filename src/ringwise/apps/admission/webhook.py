@@ -121,12 +121,12 @@ class _Object(ObjectWire):
 
 
 _JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, rules.ClusterFacts], rules.Review]] = {
-    (wellknown.BATCH_GROUP, "Job"): rules.judge_vcjob,
-    (wellknown.SCHEDULING_GROUP, "PodGroup"): rules.judge_pod_group,
-    (wellknown.SCHEDULING_GROUP, "Queue"): rules.judge_queue,
-    (wellknown.HYPER_NODES.group, wellknown.HYPER_NODES.kind): rules.judge_hyper_node,
-    ("", "Pod"): rules.judge_pod,
-    **{kind: partial(rules.judge_replicated, kind=kind[1]) for kind in REPLICATED_KINDS},
+    rules.VCJOB: rules.judge_vcjob,
+    rules.POD_GROUP: rules.judge_pod_group,
+    rules.QUEUE: rules.judge_queue,
+    rules.HYPER_NODE: rules.judge_hyper_node,
+    rules.POD: rules.judge_pod,
+    **{kind: partial(rules.judge_replicated, kind=kind) for kind in REPLICATED_KINDS},
     **{kind: partial(rules.judge_operator_job, kind=kind) for kind in OPERATOR_KINDS},
 }
 
@@ -229,12 +229,9 @@ def _of_sizes(request: _Request, cluster: rules.ClusterFacts) -> rules.Review:
 
 def _verdict(request: _Request, cluster: rules.ClusterFacts) -> rules.Review:
     if request.operation == "DELETE":
-        is_queue = (request.kind.group, request.kind.kind) == (wellknown.SCHEDULING_GROUP, "Queue")
-        return (
-            rules.judge_queue_deletion(request.name, cluster, request.old_object)
-            if is_queue
-            else rules.ALLOWED
-        )
+        if (request.kind.group, request.kind.kind) != rules.QUEUE:
+            return rules.ALLOWED
+        return rules.judge_queue_deletion(request.name, cluster, request.old_object)
     if request.sub_resource == DEBUG_CONTAINERS and request.operation == "UPDATE":
         return rules.judge_debug_containers(request.object, request.old_object, cluster)
     judge = _JUDGES.get((request.kind.group, request.kind.kind))
