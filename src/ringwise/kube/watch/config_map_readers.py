@@ -21,6 +21,9 @@ from ringwise.wellknown import SCHEDULER_CONFIG_KEY
 
 
 class ReportReader(ObjectReader[ConfigMapWire]):
+    #: Of an aggregate, what can be read of it stands for it.
+    needs_bytes = True
+
     def __init__(self) -> None:
         super().__init__(ConfigMapWire)
         self._entries: EntryCache = {}

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch import readers
 from ringwise.kube.watch.config_map_readers import ConfigurationReader, DiscoveryReader, ReportReader
 from ringwise.kube.watch.objects import KeyedObjects
-from ringwise.kubeclient.client import Page
-from ringwise.kubeclient.list_watch import WatchEvent
 from ringwise.kubeclient.resources import Resource
 from ringwise.log import Logger
 from ringwise.manifests.kinds import KINDS, Kind, Watch, Watcher
@@ -81,26 +79,8 @@ class WatchTarget:
         return f"you need the verb {verb} on {resource}{where} ({roles})"
 
 
-class Reader(Protocol):
-    """Turns bytes of the API into state objects."""
-
-    def page(self, answer: bytes) -> Page[Any]:
-        """A page of a list. Its items are decoded structs, or raw bytes."""
-
-    def watch_event(self, line: bytes) -> WatchEvent[Any]:
-        """A line of a watch; its object is a decoded struct, or raw bytes. Raises UnreachableError."""
-
-    def read(self, received: object, issues: Findings) -> KeyedObjects | None:
-        """The objects in a received one; errors are in `found`.
-
-        None: unreadable, what was known before stays.
-        """
-
-    def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
-        """What stands for an object that cannot be read; `before` is its last good version, if any."""
-
-    def forget(self, key: str) -> None:
-        """The object was deleted."""
+#: Turns bytes of the API into state objects.
+Reader = readers.ObjectReader[Any]
 
 
 def read_object(reader: Reader, received: object, issues: Findings) -> KeyedObjects | None:

@@ -60,18 +60,40 @@ _ANY = msgspec.json.Decoder()
 
 
 class ObjectReader(ABC, Generic[Wire]):
-    """Decodes objects into one struct, one by one. An object that does not fit is a finding."""
+    """Decodes objects into one struct. An object that does not fit is a finding.
+
+    A page or a line is decoded in one call, and object by object only if that fails.
+    """
+
+    #: Always decode object by object: for readers that need the bytes of an object.
+    needs_bytes = False
 
     def __init__(self, shape: type[Wire]) -> None:
+        # A type checker cannot follow a type that is known at run time only.
+        of_shape: Any = shape
         self._decoder: msgspec.json.Decoder[Wire] = msgspec.json.Decoder(shape)
+        self._pages: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(Page[of_shape])
+        self._events: msgspec.json.Decoder[WatchEvent[Any]] = msgspec.json.Decoder(WatchEvent[of_shape])
 
     def page(self, answer: bytes) -> Page[Any]:
-        return raw_page(answer)
+        """A page of a list. Its items are decoded structs, or raw bytes."""
+        try:
+            return raw_page(answer) if self.needs_bytes else self._pages.decode(answer)
+        except UNREADABLE:
+            return raw_page(answer)
 
     def watch_event(self, line: bytes) -> WatchEvent[Any]:
-        return raw_watch_event(line)
+        """A line of a watch; its object is a decoded struct, or raw bytes. Raises UnreachableError."""
+        try:
+            return raw_watch_event(line) if self.needs_bytes else self._events.decode(line)
+        except UNREADABLE:
+            return raw_watch_event(line)
 
     def read(self, received: object, issues: Findings) -> KeyedObjects | None:
+        """The objects in a received one; what is wrong is in `issues`.
+
+        None: unreadable, what was known before stays.
+        """
         if not isinstance(received, msgspec.Raw):
             return self.objects(cast(Wire, received), issues)
         try:
@@ -85,34 +107,14 @@ class ObjectReader(ABC, Generic[Wire]):
     def objects(self, wire: Wire, issues: Findings) -> KeyedObjects | None: ...
 
     def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
-        """The last good version, or nothing: what could never be read is as if it were not there."""
+        """What stands for an object that cannot be read; `before` is its last good version, if any.
+
+        That, or nothing: what could never be read is as if it were not there.
+        """
         return before
 
     def forget(self, key: str) -> None:
-        """Nothing is stored besides the objects."""
-
-
-class BatchObjectReader(ObjectReader[Wire]):
-    """For kinds with many objects: a page is decoded in one call, and object by object only if that fails."""
-
-    def __init__(self, shape: type[Wire]) -> None:
-        super().__init__(shape)
-        # A type checker cannot follow a type that is known at run time only.
-        of_shape: Any = shape
-        self._pages: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(Page[of_shape])
-        self._events: msgspec.json.Decoder[WatchEvent[Any]] = msgspec.json.Decoder(WatchEvent[of_shape])
-
-    def page(self, answer: bytes) -> Page[Any]:
-        try:
-            return self._pages.decode(answer)
-        except UNREADABLE:
-            return raw_page(answer)
-
-    def watch_event(self, line: bytes) -> WatchEvent[Any]:
-        try:
-            return self._events.decode(line)
-        except UNREADABLE:
-            return raw_watch_event(line)
+        """The object was deleted. Nothing is stored besides the objects."""
 
 
 #: The conditions of custom resources of ours, by kind and name.
@@ -123,7 +125,7 @@ def _single(key: str, value: object, issues: Findings) -> KeyedObjects | None:
     return None if issues.errors else ((key, value),)
 
 
-class PlainReader(BatchObjectReader[Any]):
+class PlainReader(ObjectReader[Any]):
     """For kinds of which nothing but their values is needed; of our custom resources also the conditions."""
 
     def __init__(
@@ -197,7 +199,7 @@ class WatchedPod(PodWire):
     status: PodStatus | None = None
 
 
-class PodReader(BatchObjectReader[WatchedPod]):
+class PodReader(ObjectReader[WatchedPod]):
     def __init__(self, classes: PodClassCache) -> None:
         super().__init__(WatchedPod)
         self._classes = classes
@@ -442,6 +444,8 @@ _NOT_STARTED = ("", "Pending")
 
 class JobReader(StatusReader[_WatchedJob]):
     """Also stores the raw pod templates: pods are created from them."""
+
+    needs_bytes = True
 
     def __init__(self, classes: PodClassCache, templates: TemplateStore) -> None:
         super().__init__(_WatchedJob, templates)
