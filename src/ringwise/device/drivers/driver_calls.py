@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -32,7 +32,6 @@ class DriverCalls:
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._threads = _Threads()
         self._hanging: set[Hashable] = set()
 
     @property
@@ -74,7 +73,10 @@ class DriverCalls:
         self, batch: _Batch[Key, Value], seconds: Mapping[Key, float], longest: float
     ) -> Key | None:
         """Until all is done, or the key of a call that hangs."""
-        future = asyncio.get_running_loop().run_in_executor(self._threads, batch.run)
+        done: Future[None] = Future()
+        # A thread of its own, which does not keep the process from ending.
+        threading.Thread(target=batch.run, args=(done,), name="driver", daemon=True).start()
+        future = asyncio.wrap_future(done)
         while not future.done():
             before = batch.done
             await asyncio.wait({future}, timeout=min(seconds[batch.current], longest))
@@ -105,11 +107,11 @@ class _Batch(Generic[Key, Value]):
         self.values: dict[Key, Value] = {}
         self.problems: dict[Key, str] = {}
 
-    def run(self) -> None:
+    def run(self, done: Future[None]) -> None:
         for key, work in self._works.items():
             with self._lock:
                 if self._stopped:
-                    return
+                    break
                 self.current = key
             try:
                 self._finished(self.values, key, work())
@@ -118,6 +120,7 @@ class _Batch(Generic[Key, Value]):
             except Exception as error:
                 # What a driver answers may be anything; it ends no loop of the plugin.
                 self._finished(self.problems, key, f"{type(error).__name__}: {error}")
+        done.set_result(None)
 
     def _finished(self, outcomes: dict[Key, Outcome], key: Key, outcome: Outcome) -> None:
         """What comes too late is dropped."""
@@ -131,22 +134,6 @@ class _Batch(Generic[Key, Value]):
         with self._lock:
             self._stopped = self.done == done
             return self._stopped
-
-
-class _Threads(Executor):
-    """A thread for each piece of work, and none of them keeps the process from ending."""
-
-    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(work(*arguments, **named))
-            except BaseException as error:
-                future.set_exception(error)
-
-        threading.Thread(target=run, name="driver", daemon=True).start()
-        return future
 
 
 class Notices:
