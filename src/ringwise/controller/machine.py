@@ -49,7 +49,7 @@ from ringwise.controller.restarts import (
     restart_answer,
 )
 from ringwise.controller.timers import Timers
-from ringwise.durations import SECOND
+from ringwise.durations import SECOND, earliest
 from ringwise.framework.amounts import without_quota_names
 from ringwise.grammar import counted
 from ringwise.messages import events as ev
@@ -155,8 +155,7 @@ class Controller:
         """When time alone changes something."""
         groups = self._pod_groups.next_deadline() if self._pod_groups is not None else None
         parts = (self._timers, self._queues, self._hyper_nodes)
-        moments = (*(part.next_deadline() for part in parts), groups)
-        return min((moment for moment in moments if moment is not None), default=None)
+        return earliest(*(part.next_deadline() for part in parts), groups)
 
     # -- events --------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from functools import partial
 
 from ringwise.controller.job_record import RETRY_AFTER
 from ringwise.controller.timers import Timers
+from ringwise.durations import earliest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
 from ringwise.messages.containment import Containment
@@ -206,7 +207,7 @@ class PodGroupController:
         else:
             record.group_requested = record.requested = due = None
         if group is not None:
-            due = _sooner(due, self._annotate(record, live, now, commands))
+            due = earliest(due, self._annotate(record, live, now, commands))
         return due
 
     def _annotate(
@@ -221,7 +222,7 @@ class PodGroupController:
                 requested[pod.uid] = now
                 name = ordinary_group_name(record.owner)
                 commands.append(AnnotatePod(pod.uid, pod.namespace, pod.name, {GROUP_NAME: name}))
-            due = _sooner(due, requested[pod.uid] + RETRY_AFTER)
+            due = earliest(due, requested[pod.uid] + RETRY_AFTER)
         return due
 
     def _delete(
@@ -259,7 +260,3 @@ def _follows(group: PodGroup, owner: PodOwner | None) -> bool:
 
 def _key(owner: PodOwner) -> str:
     return f"{owner.namespace}/{ordinary_group_name(owner.uid)}"
-
-
-def _sooner(left: int | None, right: int | None) -> int | None:
-    return left if right is None else right if left is None else min(left, right)

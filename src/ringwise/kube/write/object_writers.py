@@ -6,14 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from ringwise.kubeclient.client import Client, IgnoredStatus
 from ringwise.kubeclient.resources import CLAIMS, CONFIG_MAPS, HYPER_NODES, VOLUMES
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.config_maps.reset_config import changed
-from ringwise.manifests.text.wire import ConfigMapWire, ObjectWire
+from ringwise.manifests.text.wire import ConfigMapWire, ObjectWire, PersistentVolumeWire
 from ringwise.messages.commands import BindVolume, SelectNode, SetResetConfig
 from ringwise.messages.events import ClaimFailed
 from ringwise.state.model import HyperNode
@@ -28,20 +26,6 @@ from ringwise.wellknown import (
 _LOG = Logger()
 #: The core releases the chips when it is notified of a failure, and tries the job again.
 _ATTEMPTS = 5
-
-
-class _ClaimRef(msgspec.Struct):
-    namespace: str | None = None
-    name: str | None = None
-    uid: str | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    claim_ref: _ClaimRef | None = None
-
-
-class _Volume(ObjectWire):
-    spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
 class ClaimWriter:
@@ -75,8 +59,8 @@ class ClaimWriter:
 
     async def _bind(self, command: BindVolume) -> None:
         """With the version that was read: two claims never get one volume."""
-        volume = await self._client.get(VOLUMES, "", command.volume, _Volume)
-        there = volume.spec.claim_ref
+        volume = await self._client.get(VOLUMES, "", command.volume, PersistentVolumeWire)
+        there = volume.spec.claim_ref if volume.spec is not None else None
         if there is not None:
             named = (there.namespace, there.name) == (command.namespace, command.claim)
             if not named or there.uid not in (None, "", command.uid):
