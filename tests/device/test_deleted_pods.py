@@ -16,7 +16,7 @@ import pytest
 
 from ringwise.device.allocation import CONSUMED, AllocationError
 from ringwise.device.allocator import KILL_TIME, MAX_END, Allocator
-from ringwise.device.control_groups import ControlGroups
+from ringwise.device.host_containers import ControlGroups
 from ringwise.device.ledger import Ledger
 from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
 from ringwise.device.simulated_kubelet import AdmissionError

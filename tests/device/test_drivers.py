@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ringwise.device.cards import Chip, card_type
-from ringwise.device.drivers import dcmi, dcmi_structures, lingqu
+from ringwise.device.drivers import dcmi, lingqu
 from ringwise.device.drivers.hccn import LinkStates, ProgramFailedError, run_program
 from ringwise.device.drivers.lingqu import Lingqu
 from ringwise.device.drivers.npu_smi import NpuSmi, chip_map, info_table
@@ -113,17 +113,17 @@ def test_a_machine_without_the_library_gets_a_clear_message(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("structure", "size"),
     [
-        (dcmi_structures.ChipInfo, 132),
-        (dcmi_structures.BoardInfo, 16),
-        (dcmi_structures.DieId, 20),
-        (dcmi_structures.HbmInfo, 32),
-        (dcmi_structures.Address, 20),
-        (dcmi_structures.PcieInfo, 64),
-        (dcmi_structures.SuperPodInfo, 48),
-        (dcmi_structures.EntityInfo, 24),
-        (dcmi_structures.EventFilter, 48),
-        (dcmi_structures.FaultEventData, 352),
-        (dcmi_structures.DeviceEvent, 360),
+        (dcmi.ChipInfo, 132),
+        (dcmi.BoardInfo, 16),
+        (dcmi.DieId, 20),
+        (dcmi.HbmInfo, 32),
+        (dcmi.Address, 20),
+        (dcmi.PcieInfo, 64),
+        (dcmi.SuperPodInfo, 48),
+        (dcmi.EntityInfo, 24),
+        (dcmi.EventFilter, 48),
+        (dcmi.FaultEventData, 352),
+        (dcmi.DeviceEvent, 360),
     ],
 )
 def test_dcmi_structures_have_the_documented_size(structure: type[ctypes.Structure], size: int) -> None:

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from ringwise.device.allocation import CONSUMED
-from ringwise.device.file_watch import FileWatch
-from ringwise.device.service import after_failures
+from ringwise.device.service import FileWatch, after_failures
 from ringwise.device.simulated_kubelet import AdmissionError
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from tests.builders.values import CHIP

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ringwise.apps.extensions import new_scheduler
 from ringwise.device.allocation import CONSUMED, AllocationError
 from ringwise.device.allocator import Allocator
-from ringwise.device.container_specs import ContainerSpecs
+from ringwise.device.host_containers import ContainerSpecs
 from ringwise.device.ledger import Ledger
 from ringwise.device.pods import NodePod
 from ringwise.manifests.objects.chips import chip_of

@@ -25,11 +25,11 @@ from ringwise.apps.support.bundle_file import (
     JOURNAL,
     BundleError,
     Contents,
+    lines_of,
     read_support_bundle,
     unpacked_bundle,
     write_bundle,
 )
-from ringwise.apps.support.objects import lines_of
 from ringwise.apps.support.pseudonyms import Pseudonyms, TextRole
 from ringwise.apps.support.vocabulary import FIXED_RUNS, vocabulary
 from ringwise.manifests.bundle import Bundle, read_text

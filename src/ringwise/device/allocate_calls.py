@@ -11,8 +11,7 @@ import msgspec
 
 from ringwise.device.allocation import AllocationError
 from ringwise.device.allocator import AllocateResult, Allocator, Listing
-from ringwise.device.container_specs import ContainerSpecs
-from ringwise.device.control_groups import ControlGroups
+from ringwise.device.host_containers import ContainerSpecs, ControlGroups
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod
 from ringwise.device.rpc import KubeletError, PodResources

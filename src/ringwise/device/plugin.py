@@ -42,8 +42,6 @@ from ringwise.device.container_response import (
     chip_nodes,
     possible_mounting,
 )
-from ringwise.device.container_specs import ContainerSpecs
-from ringwise.device.control_groups import ControlGroups
 from ringwise.device.discovery import Discovery, only_type
 from ringwise.device.driver_poll import DriverPoll
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError, Readings
@@ -51,6 +49,7 @@ from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
 from ringwise.device.health.levels import MANUALLY_SEPARATE
 from ringwise.device.health.monitor import HealthMonitor, Poll
+from ringwise.device.host_containers import ContainerSpecs, ControlGroups
 from ringwise.device.ledger import Ledger, Mount
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePodWire, pod_from_wire

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ringwise.device.container_response import BY_NODES
-from ringwise.device.control_groups import CONTROL_GROUPS
+from ringwise.device.host_containers import CONTROL_GROUPS
 from ringwise.records import dataclass
 
 #: Kubelet's folders on every node.

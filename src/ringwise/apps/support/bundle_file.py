@@ -28,22 +28,26 @@ from ringwise.apps.journal.format import (
     MAX_LINE_BYTES,
     VERSION,
     JournalError,
+    header_line,
     open_journal,
     rotated_files,
+    snapshot_line,
 )
 from ringwise.apps.support.pseudonyms import Pseudonyms, TextRole
 from ringwise.apps.support.renaming import Renaming
 from ringwise.apps.support.vocabulary import FIXED_RUNS, vocabulary
 from ringwise.files import replacing
+from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, garbage_collection_paused
-from ringwise.manifests.kinds import KINDS, STORED
+from ringwise.manifests.kinds import KINDS, STORED, event_of_object
 from ringwise.messages.events import Decide
 from ringwise.records import dataclass
 from ringwise.state.model import Pod, PodClass
 from ringwise.topology.boards import BoardCatalog
 from ringwise.versions import unsupported
 from ringwise.views.documents.reference import BundledJournalFields, ReplacedFields, SupportBundleDocument
+from ringwise.wellknown import SCHEDULER_NAMES
 
 OBJECTS, JOURNAL, MANIFEST, README = "objects.jsonl", "journal.jsonl", "MANIFEST.json", "README.txt"
 #: Bytes of journals that are taken along; of more, the newest files.
@@ -70,6 +74,15 @@ class Contents:
     #: What could not be read or listed, one line each, without names; and what no decision depends on.
     missing: tuple[str, ...] = ()
     not_needed: tuple[str, ...] = ()
+
+
+def lines_of(bundle: Bundle, configuration: Configuration, now: int) -> bytes:
+    """All objects of an input as a journal of two lines: a header, and a snapshot without decisions."""
+    events = [
+        event for kind in STORED for event in map(event_of_object, bundle.of(kind)) if event is not None
+    ]
+    header = header_line(configuration, SCHEDULER_NAMES, awaits_groups=bundle.awaits_groups)
+    return header + snapshot_line(0, now, events)
 
 
 # -- writing ---------------------------------------------------------------------------------------

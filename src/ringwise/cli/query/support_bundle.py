@@ -101,8 +101,7 @@ def support_bundle_command(
 
 
 def _contents(options: dict[str, Any], journal: Path | None) -> Contents:
-    from ringwise.apps.support.bundle_file import JOURNAL, Contents
-    from ringwise.apps.support.objects import lines_of
+    from ringwise.apps.support.bundle_file import JOURNAL, Contents, lines_of
 
     journals = [] if journal is None else [(JOURNAL, journal)]
     chosen = source_of({**options, "boards": ()})
@@ -136,8 +135,7 @@ def _of_cluster(options: dict[str, Any], journals: tuple[tuple[str, Path], ...])
     import time
 
     from ringwise.apps.sources.cluster import read_live
-    from ringwise.apps.support.bundle_file import Contents
-    from ringwise.apps.support.objects import lines_of
+    from ringwise.apps.support.bundle_file import Contents, lines_of
 
     access = find_cluster(options)
     with spinner("reading the cluster") as show_progress:
