@@ -60,15 +60,15 @@ def _with_job(handler: Handler, event: Any, now: int) -> None:
     handler(event.job, now)
 
 
-class _JobTable(Protocol):
+class _Table(Protocol):
     def pop(self, key: str, default: None, /) -> object: ...
 
 
-T = TypeVar("T", bound=_JobTable)
+T = TypeVar("T", bound=_Table)
 
 
-class JobTables:
-    """Tables by key of a job. What they hold of a job is dropped when the job is gone."""
+class ObjectTables:
+    """Tables by key of a job, or by uid of a pod. The entry of an object is dropped when it is gone."""
 
     def __init__(self) -> None:
         self._drops: list[Callable[[str, None], object]] = []
@@ -92,7 +92,8 @@ class Context:
     topology: TopologyCache
     job_queue: JobQueue
     deadlines: DeadlineTables
-    job_tables: JobTables
+    job_tables: ObjectTables
+    pod_tables: ObjectTables
     record: RecordTables
     reservations: Reservations
     #: What happened that may help pending jobs.
@@ -114,7 +115,7 @@ class ContextUser:
         self._configuration = context.configuration
         self._topology = context.topology
         self._job_queue = context.job_queue
-        self._job_tables = context.job_tables
+        self._job_tables, self._pod_tables = context.job_tables, context.pod_tables
         self._reservations = context.reservations
         self._triggers = context.triggers
         self._assumed = context.assumed

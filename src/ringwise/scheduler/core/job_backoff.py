@@ -27,7 +27,7 @@ class JobBackoff(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         #: Failed bindings in a row, by pod; and how often in a row a job was too costly.
-        self._failures: dict[str, int] = {}
+        self._failures: dict[str, int] = context.pod_tables.add({})
         self._too_costly: dict[str, int] = context.job_tables.add({})
         #: Jobs that are backed off because their namespace has no steps left.
         self._crowded: dict[str, None] = context.job_tables.add({})
@@ -80,6 +80,6 @@ class JobBackoff(Component):
         events, self._events = self._events, []
         return events
 
-    @on(ie.PodConfirmed, ie.PodRemoved)
-    def _forget_pod(self, event: ie.PodConfirmed | ie.PodRemoved, now: int) -> None:
+    @on(ie.PodConfirmed)
+    def _confirmed(self, event: ie.PodConfirmed, now: int) -> None:
         self._failures.pop(event.uid, None)

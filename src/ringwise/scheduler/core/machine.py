@@ -25,7 +25,7 @@ from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
-from ringwise.scheduler.cache.component import Component, Components, Context, JobTables
+from ringwise.scheduler.cache.component import Component, Components, Context, ObjectTables
 from ringwise.scheduler.cache.deadlines import DeadlineTables
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.job_queue import JobQueue
@@ -81,7 +81,8 @@ class Scheduler:
             topology=topology,
             job_queue=self._job_queue,
             deadlines=deadlines,
-            job_tables=JobTables(),
+            job_tables=ObjectTables(),
+            pod_tables=ObjectTables(),
             record=RecordTables(),
             reservations=Reservations(state),
             triggers=self._triggers,

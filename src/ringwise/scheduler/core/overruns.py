@@ -35,7 +35,8 @@ class Overruns(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         #: By uid of a pod.
-        self._due = context.deadlines.table()
+        self._due = context.pod_tables.add(context.deadlines.table())
+        context.pod_tables.add(context.reservations.borrowed)
         self._followed: set[str] = set()
         self._recorded = context.record.add(
             RecordTable(
@@ -51,10 +52,6 @@ class Overruns(Component):
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         if event.lost:
             self._forget(event.pod.uid)
-
-    @on(ie.PodRemoved)
-    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
-        self._forget(event.uid)
 
     @on(ie.BindingFailed)
     def _binding_failed(self, event: ie.BindingFailed, now: int) -> None:

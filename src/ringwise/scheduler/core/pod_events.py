@@ -84,6 +84,7 @@ class PodEvents(Component):
         if number >= 0:
             self._placement_ended(job)
         self._notify(ie.PodRemoved(job, event.uid, node, number), now)
+        self._pod_tables.forget(event.uid)
         self._job_may_be_gone(job, now)
 
     def _placement_ended(self, job: Job | None) -> None:

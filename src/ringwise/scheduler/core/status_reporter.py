@@ -45,11 +45,11 @@ class StatusReporter(Component):
         self._changed: dict[str, None] = {}
         #: What was reported last, by PodGroup and by pod.
         self._groups: dict[str, SetGroupStatus] = context.job_tables.add({})
-        self._pods: dict[str, tuple[Reason, str]] = {}
+        self._pods: dict[str, tuple[Reason, str]] = context.pod_tables.add({})
         #: By job: priority classes that it may not use, as reported.
         self._refused: dict[str, frozenset[str]] = context.job_tables.add({})
         #: Pods whose queue gate was removed.
-        self._ungated: set[str] = set()
+        self._ungated: dict[str, None] = context.pod_tables.add({})
         self.queues = QueueStatusReporter(context.book.queues, context.usage)
 
     @on_job(ie.JobSeen, ie.JobChanged, ie.AdmissionEnded, ie.JobStatusChanged)
@@ -64,11 +64,6 @@ class StatusReporter(Component):
     def _job_gone(self, job: Job, now: int) -> None:
         self._containment.forget(job.key)
         self.queues.forget(job.key)
-
-    @on(ie.PodRemoved)
-    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
-        self._pods.pop(event.uid, None)
-        self._ungated.discard(event.uid)
 
     @on(ev.QueueSeen, ev.QueueGone)
     def _queue_seen(self, event: ev.QueueSeen | ev.QueueGone, now: int) -> None:
@@ -163,7 +158,7 @@ class StatusReporter(Component):
         """The job is admitted to its queue, and what it needs is kept for it there."""
         for uid, pod in job.pods.items():
             if pod.queue_gated and uid not in self._ungated and not pod.deleting:
-                self._ungated.add(uid)
+                self._ungated[uid] = None
                 commands.append(RemoveQueueGate(uid, pod.namespace, pod.name))
 
     def has_lost_all(self, job: Job) -> bool:
@@ -241,39 +236,27 @@ class AwaitedObjects:
     """
 
     def __init__(self, context: Context) -> None:
-        #: Jobs that wait: how many pods they have, and when they are reported; and those that are.
+        #: Jobs that wait, with how many pods they have; and when those are reported that are not yet.
         self._pods: dict[str, int] = context.job_tables.add({})
         self._due = context.job_tables.add(context.deadlines.table())
-        self._overdue: dict[str, int] = context.job_tables.add({})
 
     def note(self, job: Job, now: int) -> None:
         """The job has its reason, or none."""
         if not _awaits(job):
-            self._forget(job.key)
-            return
-        pods = len(job.pods)
-        if self._overdue.get(job.key) == pods:
-            return
-        if self._pods.get(job.key) != pods:
-            self._forget(job.key)
-            self._pods[job.key] = pods
+            self._pods.pop(job.key, None)
+            self._due.pop(job.key)
+        elif self._pods.get(job.key) != len(job.pods):
+            self._pods[job.key] = len(job.pods)
+            self._due.pop(job.key)
             self._due.put(job.key, now + TIMEOUT)
-
-    def _forget(self, key: str) -> None:
-        self._pods.pop(key, None)
-        self._due.pop(key)
-        self._overdue.pop(key, None)
 
     def is_reported(self, job: Job) -> bool:
         """Whether the reason of the job is reported: its objects are overdue, or it waits for none."""
-        return not _awaits(job) or job.key in self._overdue
+        return not _awaits(job) or (job.key in self._pods and job.key not in self._due)
 
     def review(self, now: int) -> list[str]:
         """The jobs that are reported from now on."""
-        due = self._due.take(now)
-        for key in due:
-            self._overdue[key] = self._pods.pop(key)
-        return due
+        return self._due.take(now)
 
 
 def _awaits(job: Job) -> bool:

@@ -47,7 +47,7 @@ from ringwise.scheduler.defragment.live_plan import (
     uid_of,
 )
 from ringwise.scheduler.faults.detection import is_unfit
-from ringwise.scheduler.faults.lost_pods import Successors, is_recreated, lone_pod, owner_key, owner_of_pod
+from ringwise.scheduler.faults.lost_pods import Successors, is_recreated, new_pod, owner_key, owner_of_pod
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation
@@ -145,9 +145,9 @@ class Moves(Component):
             return
         pod = next(iter(job.pods.values()), None)
         owner = owner_key(job, pod)
-        alone = lone_pod(job)
-        if alone is not None and alone.node is None and self._moving(alone.uid) is None:
-            owner = self._successors.take(owner_of_pod(alone), owner) or owner
+        alone = new_pod(job)
+        if alone is not None and self._moving(alone.uid) is None:
+            owner = self._successors.take(job, owner) or owner
         for live in self.plans.values():
             for moving in live.jobs:
                 if moving.owner == owner and moving.job != job.key and _is_new(job, moving):

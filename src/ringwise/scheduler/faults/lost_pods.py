@@ -17,9 +17,9 @@ from ringwise.durations import SECOND
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.records import NOT_RECORDED, dataclass
-from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN
 from ringwise.state.loads import Load
 from ringwise.state.model import Pod
+from ringwise.state.nested import discard
 from ringwise.wellknown import LOGICAL_RACK, SP_BLOCK, TOR_AFFINITY
 
 #: Nanoseconds for which the previous nodes of jobs without a reservation and of suspended jobs are kept.
@@ -79,32 +79,6 @@ class LeavingPod:
     pods_owner: str = ""
 
 
-class FailedPods:
-    def __init__(self) -> None:
-        #: Job to uid to the placement that ended.
-        self._jobs: dict[str, dict[str, LeavingPod]] = {}
-
-    def __contains__(self, job: str) -> bool:
-        return job in self._jobs
-
-    def add(self, uid: str, pod: LeavingPod) -> None:
-        self._jobs.setdefault(pod.job, {})[uid] = pod
-
-    def gone(self, job: str, uid: str) -> None:
-        """The pod no longer exists; forget it, and its job if that has no other pods here."""
-        failed = self._jobs.get(job)
-        if failed is not None and failed.pop(uid, None) is not None and not failed:
-            del self._jobs[job]
-
-    def forget(self, job: str) -> None:
-        self._jobs.pop(job, None)
-
-    def take(self, job: str, now: int) -> dict[str, LeavingPod]:
-        """Hardware of the job broke: its pods that failed lately, by uid, each once."""
-        failed = self._jobs.pop(job, {})
-        return {uid: pod for uid, pod in failed.items() if now < pod.node.lost + BROKE_THE_POD_WITHIN}
-
-
 class Successors:
     """By owner of the pods: the keys of places that no new pod has taken yet, oldest first."""
 
@@ -119,8 +93,9 @@ class Successors:
         if owner:
             self._open.setdefault(owner, {})[key] = None
 
-    def take(self, owner: str, key: str) -> str | None:
-        """The place for a new pod: the one of its own key, else the oldest."""
+    def take(self, job: Job, key: str) -> str | None:
+        """The place for the new pod of a job that has no other: the one of its own key, else the oldest."""
+        owner = owner_of_pod(new_pod(job))
         places = self._open.get(owner)
         if not places:
             return None
@@ -129,11 +104,7 @@ class Successors:
         return taken
 
     def forget(self, owner: str, key: str) -> None:
-        places = self._open.get(owner)
-        if places is not None:
-            places.pop(key, None)
-            if not places:
-                del self._open[owner]
+        discard(self._open, owner, key)
 
 
 class EarlySuccessors:
@@ -211,11 +182,9 @@ class RememberedNodes:
         if not self._entries or job.previous_nodes:
             return
         key = _key(job)
-        pod = lone_pod(job)
-        if pod is not None and pod.node is None:
-            taken = self._successors.take(owner_of_pod(pod), key)
-            if taken is not None:
-                self._entries[key] = self._entries.pop(taken)
+        taken = self._successors.take(job, key)
+        if taken is not None:
+            self._entries[key] = self._entries.pop(taken)
         entry = self._entries.get(key)
         if entry is not None:
             job.previous_nodes = entry.by_rank
@@ -253,6 +222,12 @@ def lone_pod(job: Job) -> Pod | None:
         return None
     (pod,) = job.pods.values()
     return pod if pod.group is None else None
+
+
+def new_pod(job: Job) -> Pod | None:
+    """The same if it has no node yet."""
+    pod = lone_pod(job)
+    return pod if pod is not None and pod.node is None else None
 
 
 def owner_id(namespace: str, uid: str) -> str:

@@ -35,18 +35,16 @@ from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.faults.cool_downs import is_cooling
-from ringwise.scheduler.faults.detection import FaultType, is_unfit
+from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
 from ringwise.scheduler.faults.fault_job import FaultJobs
 from ringwise.scheduler.faults.lost_pods import (
     RETENTION,
-    FailedPods,
     HeldPlacement,
     LeavingPod,
     RememberedNodes,
     Rescheduling,
     Successors,
     is_recreated,
-    lone_pod,
     owner_id,
     owner_key,
     owner_of_pod,
@@ -54,6 +52,7 @@ from ringwise.scheduler.faults.lost_pods import (
 )
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
+from ringwise.state.nested import discard
 from ringwise.state.reservations import Reservation
 from ringwise.wellknown import (
     IS_HEALTHY,
@@ -91,7 +90,8 @@ class PreviousPlacements(Component):
         self._leaving = context.record.add(
             RecordTable("leaving-pods", LeavingPod, subject=lambda uid, pod: pod.owner, forget=self._stays)
         )
-        self._failed = FailedPods()
+        #: Job to uid to the placement of a pod that failed.
+        self._failed: dict[str, dict[str, LeavingPod]] = context.job_tables.add({})
         #: Of those, pods without a PodGroup that are gone and were not created again yet.
         self._successors = Successors()
         #: Other jobs.
@@ -138,7 +138,7 @@ class PreviousPlacements(Component):
             event.job.terminating.pop(event.uid, None)
             if event.job.key in self._failed and not self._remembers(event.job.key):
                 # Else hardware may still turn out to be why it failed.
-                self._failed.gone(event.job.key, event.uid)
+                discard(self._failed, event.job.key, event.uid)
         self._stays(event.uid)
 
     def _placement_ended(self, now: int) -> None:
@@ -211,7 +211,8 @@ class PreviousPlacements(Component):
         if not self.continues(held.job, held.pod):
             return
         if held.failed and not placed_as_a_whole(held.job, held.pod) and is_recreated(held.job, held.pod):
-            self._failed.add(held.pod.uid, self._leaving_pod(held, False, now))
+            failed = self._failed.setdefault(held.job.key, {})
+            failed[held.pod.uid] = self._leaving_pod(held, False, now)
         if not held.is_held:
             if self._prefers_previous_node(held.pod):
                 self._lost_without_reservation(held, now)
@@ -297,8 +298,10 @@ class PreviousPlacements(Component):
     @on_job(ie.HardwareBroke)
     def _hardware_broke(self, job: Job, now: int) -> None:
         """S9: its pods that failed because of it, not by themselves, return where theirs is healthy."""
-        for uid, pod in self._failed.take(job.key, now).items():
+        for uid, pod in self._failed.pop(job.key, {}).items():
             node, number = pod.node, self._state.node_id.get(pod.node.node)
+            if now >= node.lost + BROKE_THE_POD_WITHIN:
+                continue
             fleet = self._state.fleets.get(pod.resource)
             if number is not None and fleet is not None and fleet.held[number] & pod.chips:
                 continue  # Another pod has the chips by now.
@@ -372,7 +375,7 @@ class PreviousPlacements(Component):
         if not entry.suspended:
             entry.suspended = True
             self._lift(entry.job)
-            self._failed.forget(entry.job)
+            self._failed.pop(entry.job, None)
             for rank, node in list(entry.nodes.items()):
                 if node.faulty:
                     del entry.nodes[rank], entry.chips[rank], entry.loads[rank]
@@ -411,7 +414,10 @@ class PreviousPlacements(Component):
         if not self._rescheduling or job.previous_nodes:
             return
         owner = owner_key(job, next(iter(job.pods.values()), None))
-        self._take_place(job, owner)
+        taken = self._successors.take(job, owner)
+        if taken is not None:
+            # A new pod without a PodGroup: it replaces the one of its name, else another of its owner.
+            self._rescheduling.rename(taken, owner)
         entry = self._rescheduling.get(owner)
         if entry is not None:
             if entry.job != job.key:
@@ -420,15 +426,6 @@ class PreviousPlacements(Component):
                 self._rescheduling.touch(owner)
             entry.stale = True
             job.previous_nodes = entry.nodes
-
-    def _take_place(self, job: Job, owner: str) -> None:
-        """A new pod without a PodGroup: it replaces the one of its name, else another of its owner."""
-        pod = lone_pod(job)
-        if pod is None or pod.node is not None:
-            return
-        taken = self._successors.take(owner_of_pod(pod), owner)
-        if taken is not None:
-            self._rescheduling.rename(taken, owner)
 
     @on(ev.PodGroupGone)
     def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
@@ -448,7 +445,7 @@ class PreviousPlacements(Component):
             return
         self._successors.forget(entry.pods_owner, owner)
         self._lift(entry.job)
-        self._failed.forget(entry.job)
+        self._failed.pop(entry.job, None)
         job = self._book.jobs.get(entry.job)
         if job is not None:
             job.previous_nodes = {}
@@ -467,7 +464,6 @@ class PreviousPlacements(Component):
     def _job_gone(self, job: Job, now: int) -> None:
         """Its chips stay reserved where it comes back."""
         self._ended.discard(job.key)
-        self._failed.forget(job.key)
         if not self._remembers(job.key):
             self._reservations.lift(job.key)
 

@@ -46,9 +46,9 @@ class RejectedPods(Component):
         super().__init__(context)
         self._jobs = jobs
         #: Uids of such pods, of those to be looked at, and when pods are deleted.
-        self._seen: set[str] = set()
-        self._new: dict[str, None] = {}
-        self._due = context.deadlines.table()
+        self._seen: dict[str, None] = context.pod_tables.add({})
+        self._new: dict[str, None] = context.pod_tables.add({})
+        self._due = context.pod_tables.add(context.deadlines.table())
         #: By owner and name.
         self.counts = context.record.add(
             RecordTable("rejected-pods", Rejections, subject=lambda place, one: place.rpartition("/")[0])
@@ -63,12 +63,6 @@ class RejectedPods(Component):
                 self._new[pod.uid] = None
         elif self.counts and event.job is not None and pod.phase in ("Running", "Succeeded"):
             self.counts.pop(_place(pod))
-
-    @on(ie.PodRemoved)
-    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
-        self._seen.discard(event.uid)
-        self._new.pop(event.uid, None)
-        self._due.pop(event.uid)
 
     def is_failed(self, pod: Pod) -> bool:
         """Whether it was rejected so often that it is not made again, and counts as failed."""
@@ -87,11 +81,12 @@ class RejectedPods(Component):
         self.counts.update(record.of(self.counts))
 
     def act(self, now: int) -> Iterator[Command]:
-        new, self._new = self._new, {}
+        new = list(self._new)
+        self._new.clear()
         for uid in new:
             job = self._book.job_of(uid)
             if job is not None:
-                self._seen.add(uid)
+                self._seen[uid] = None
                 yield from self._rejected(job, job.pods[uid], now)
         for uid in self._due.take(now):
             job = self._book.job_of(uid)
@@ -134,11 +129,11 @@ class Removals(Component):
         super().__init__(context)
         self._jobs = jobs
         #: Uids of the pods, and when a refused removal is asked for again.
-        self._pods: set[str] = set()
-        self._again = context.deadlines.table()
+        self._pods: dict[str, None] = context.pod_tables.add({})
+        self._again = context.pod_tables.add(context.deadlines.table())
 
     def remove(self, job: Job, name: str, uid: str) -> Command:
-        self._pods.add(uid)
+        self._pods[uid] = None
         return AnnotatePod(uid, job.namespace, name, {}, remove=(POD_STATUS,))
 
     @on(ev.EvictFailed)
@@ -151,12 +146,8 @@ class Removals(Component):
         if POD_STATUS not in self._state.pods[event.pod.uid].pod.annotations:
             self._drop(event.pod.uid)
 
-    @on(ie.PodRemoved)
-    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
-        self._drop(event.uid)
-
     def _drop(self, uid: str) -> None:
-        self._pods.discard(uid)
+        self._pods.pop(uid, None)
         self._again.pop(uid)
 
     def act(self, now: int) -> Iterator[Command]:

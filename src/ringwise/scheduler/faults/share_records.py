@@ -26,7 +26,7 @@ from ringwise.scheduler.faults.lost_pods import (
     EarlySuccessors,
     Successors,
     is_recreated,
-    lone_pod,
+    new_pod,
     owner_id,
     owner_key,
     owner_of_pod,
@@ -64,7 +64,7 @@ class ShareRecords(Component):
         self._successors = Successors()
         self._early = EarlySuccessors()
         #: Pods that are evicted for another job.
-        self._given_up: set[str] = set()
+        self._given_up: dict[str, None] = context.pod_tables.add({})
         #: Owners of jobs that changed since the last review.
         self._touched: dict[str, None] = {}
         context.usage.reserved.held_ranks = self._held_ranks
@@ -78,7 +78,7 @@ class ShareRecords(Component):
     def _pod_evicted(self, event: ie.PodEvicted, now: int) -> None:
         """The other job is to have its share."""
         if event.command.by:
-            self._given_up.add(event.uid)
+            self._given_up[event.uid] = None
 
     @on(ev.PodGroupGone)
     def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
@@ -118,7 +118,6 @@ class ShareRecords(Component):
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
         ending, self._ending_pod = self._ending_pod, None
         self._gone(ending, now)
-        self._given_up.discard(event.uid)
 
     def _before(self, uid: str, pod: Pod | None = None) -> EndingPod | None:
         """The pod as it is now, if this report of it begins its end or ends it; without one, it is ended."""
@@ -190,7 +189,7 @@ class ShareRecords(Component):
 
     @on(ev.EvictFailed)
     def _stays(self, event: ev.EvictFailed, now: int) -> None:
-        self._given_up.discard(event.uid)
+        self._given_up.pop(event.uid, None)
         for owner, share in self._shares.items():
             if share.leaving.pop(event.uid, None) is not None:
                 self._early.gone(share.pods_owner, event.uid)
@@ -290,13 +289,11 @@ class ShareRecords(Component):
         if not self._shares:
             return
         owner = owner_key(job, next(iter(job.pods.values()), None))
-        pod = lone_pod(job)
-        if pod is not None and pod.node is None:
-            taken = self._successors.take(owner_of_pod(pod), owner)
-            if taken is not None and taken in self._shares:
-                self._shares.rename(taken, owner)
-            elif taken is None:
-                self._early.comes(pod, job.key)
+        taken, pod = self._successors.take(job, owner), new_pod(job)
+        if taken is not None and taken in self._shares:
+            self._shares.rename(taken, owner)
+        elif taken is None and pod is not None:
+            self._early.comes(pod, job.key)
         share = self._shares.get(owner)
         if share is None:
             return
