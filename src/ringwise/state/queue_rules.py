@@ -7,7 +7,7 @@ webhook, the lab and `place` all read it from here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ringwise.grammar import amount_text, counted, quoted
 from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE, Queue
@@ -51,18 +51,27 @@ class QueueTable:
 
     def below(self, queue: Queue) -> Iterator[Queue]:
         """The queues below one at any depth."""
-        by_parent: dict[str, list[Queue]] = {}
-        for other in self.all.values():
-            if other.name not in (ROOT_QUEUE, other.parent):
-                by_parent.setdefault(other.parent or ROOT_QUEUE, []).append(other)
-        passed = {queue.name}
-        waiting = [queue.name]
-        while waiting:
-            for child in by_parent.get(waiting.pop(), ()):
-                if child.name not in passed:
-                    passed.add(child.name)
-                    waiting.append(child.name)
-                    yield child
+        return queues_below(queue.name, queues_by_parent(self.all))
+
+
+def queues_by_parent(queues: Mapping[str, Queue]) -> dict[str, list[Queue]]:
+    """The queues right below each queue that has any; without a parent they are below the root."""
+    result: dict[str, list[Queue]] = {}
+    for queue in queues.values():
+        if queue.name not in (ROOT_QUEUE, queue.parent or ROOT_QUEUE):
+            result.setdefault(queue.parent or ROOT_QUEUE, []).append(queue)
+    return result
+
+
+def queues_below(name: str, by_parent: Mapping[str, Sequence[Queue]]) -> Iterator[Queue]:
+    """The queues below one at any depth."""
+    passed, waiting = {name}, [name]
+    while waiting:
+        for child in by_parent.get(waiting.pop(), ()):
+            if child.name not in passed:
+                passed.add(child.name)
+                waiting.append(child.name)
+                yield child
 
 
 def children_of(name: str, queues: Mapping[str, Queue]) -> list[str]:

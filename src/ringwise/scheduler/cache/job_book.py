@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -32,7 +32,6 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import (
     DEFAULT_QUEUE,
     EMPTY,
-    ROOT_QUEUE,
     SOFT,
     Pod,
     PodGroup,
@@ -42,6 +41,7 @@ from ringwise.state.model import (
 )
 from ringwise.state.node_shapes import label_keys
 from ringwise.state.part_requests import WHOLE_CHIPS, PartBinding, binding_of, requested, with_part
+from ringwise.state.queue_rules import queues_below, queues_by_parent
 from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.nearest import nearest
 from ringwise.topology.numbers import INT32, whole_number
@@ -751,7 +751,7 @@ class QueueChildren:
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
-        self._children: dict[str, list[str]] | None = None
+        self._children: dict[str, list[Queue]] | None = None
 
     def changed(self) -> None:
         self._children = None
@@ -760,34 +760,14 @@ class QueueChildren:
         """Why jobs cannot run in this queue, with those that they can use instead; None for a leaf."""
         children = self._children
         if children is None:
-            self._children = children = {}
-            for queue in self._queues.values():
-                parent = queue.parent or ROOT_QUEUE
-                if queue.name not in (ROOT_QUEUE, parent):
-                    children.setdefault(parent, []).append(queue.name)
-        below = children.get(name)
-        if below is None:
+            self._children = children = queues_by_parent(self._queues)
+        if name not in children:
             return None
-        return QUEUE_NOT_A_LEAF(
-            queue=name, children=_some(below), leaves=_some(self._leaves_below(name, children))
-        )
-
-    @staticmethod
-    def _leaves_below(name: str, children: Mapping[str, list[str]]) -> list[str]:
-        leaves, passed, waiting = [], {name}, [name]
-        while waiting:
-            for child in children.get(waiting.pop(), ()):
-                if child in passed:
-                    continue
-                passed.add(child)
-                if child in children:
-                    waiting.append(child)
-                else:
-                    leaves.append(child)
-        return leaves
+        leaves = (one for one in queues_below(name, children) if one.name not in children)
+        return QUEUE_NOT_A_LEAF(queue=name, children=_some(children[name]), leaves=_some(leaves))
 
 
-def _some(names: Collection[str]) -> list[str]:
-    shown = sorted(names)[:_MAX_NAMES]
-    rest = len(names) - len(shown)
-    return [*shown, f"{rest} more"] if rest else shown
+def _some(queues: Iterable[Queue]) -> list[str]:
+    names = sorted(queue.name for queue in queues)
+    rest = len(names) - _MAX_NAMES
+    return [*names[:_MAX_NAMES], f"{rest} more"] if rest > 0 else names

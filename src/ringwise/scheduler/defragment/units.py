@@ -104,27 +104,18 @@ class Units:
     def on(self, node: int) -> list[Unit]:
         """The units with chips on a node, each once."""
         records = self.view.cluster.pods
-        units: dict[int, Unit] = {}
-        for uid in self.view.cluster.pods_on[node]:
-            if records[uid].chips:
-                unit = self.of_pod(uid)
-                if unit is not None:
-                    units[id(unit)] = unit
-        return list(units.values())
+        units = (self.of_pod(uid) for uid in self.view.cluster.pods_on[node] if records[uid].chips)
+        return [unit for unit in dict.fromkeys(units) if unit is not None]
 
     def all(self, resource: str) -> Iterator[Unit]:
         """Those with chips of a resource, in the order in which their jobs became known."""
         records = self.view.cluster.pods
-        seen: set[int] = set()
         for job in list(self.view.jobs.values()):
-            if not any(records[uid].chips for uid in job.pods):
-                continue
-            for uid, pod in job.pods.items():
-                if records[uid].chips and pod.cls.resource == resource:
-                    unit = self.of_pod(uid)
-                    if unit is not None and id(unit) not in seen:
-                        seen.add(id(unit))
-                        yield unit
+            pods = [
+                uid for uid, pod in job.pods.items() if pod.cls.resource == resource and records[uid].chips
+            ]
+            units = dict.fromkeys(map(self.of_pod, pods))
+            yield from (unit for unit in units if unit is not None)
 
     def _made(self, job: Job) -> dict[str, Unit]:
         records = self.view.cluster.pods
