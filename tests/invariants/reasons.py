@@ -8,7 +8,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.reasons import PODS_GATED, QUEUE_NOT_OPEN, QUEUE_OVERUSED, UNKNOWN_QUEUE
 from ringwise.messages.events import Decide
-from ringwise.plugins.proportion.reasons import QUEUE_SHARE_USED
+from ringwise.plugins.proportion import QUEUE_SHARE_USED
 from ringwise.reasons import Trigger
 from ringwise.scheduler.core.machine import Scheduler
 from tests.invariants.ledger import Ledger

@@ -7,10 +7,15 @@ that another one was promised.
 
 from __future__ import annotations
 
-from ringwise.framework.amounts import Amounts, add
+from collections.abc import Mapping, Sequence
+
+from ringwise.framework.amounts import Amount, Amounts, add, lacking
 from ringwise.framework.extension_points import JOB_ENQUEUED
 from ringwise.framework.job import Job
+from ringwise.framework.reasons import QUEUE_QUOTA_INSUFFICIENT
 from ringwise.framework.session import Session
+from ringwise.framework.shares.reserved_quota_limits import no_room_beside
+from ringwise.reasons import Reason
 
 
 class Promises:
@@ -41,29 +46,55 @@ class Promises:
         needs = job.min_resources()
         return {name: max(0, amount - gated.get(name, 0)) for name, amount in needs.items()}
 
-    def unused(self, queue: str) -> Amounts:
-        """What jobs of the queue were promised and do not use."""
-        return self._counted().get(queue, {})
+    def refusal(
+        self, queues: Sequence[str], job: Job, needs: Mapping[str, Amount], limit: Mapping[str, Amount]
+    ) -> Reason | None:
+        """Why what the job needs exceeds the limit of the first queue; the others are those below it.
 
-    def beyond(self, queue: str) -> Amounts:
-        """What jobs of the queue use beyond their promise: it can be taken back."""
-        self._counted()
-        return self._beyond.get(queue, {})
+        What they use and what their admitted jobs still need counts, without what they use beyond their
+        promise: that can be taken back.
+        """
+        if not limit:
+            return None
+        unused, taken = self._counted(), dict[str, Amount]()
+        for name in queues:
+            add(taken, self._session.usage.used_by_queue(name))
+            add(taken, unused.get(name, {}))
+            add(taken, self._beyond.get(name, {}), -1)
+        if over := lacking(needs, taken, limit):
+            name = over[0]
+            return QUEUE_QUOTA_INSUFFICIENT(
+                queue=queues[0],
+                resource=name,
+                taken=taken.get(name, 0),
+                limit=limit[name],
+                asked=needs[name],
+            )
+        kept = self._reserved(queues, job.key)
+        return no_room_beside(self._session, queues, job.key, kept, needs, taken, limit)
+
+    def unused(self, queues: Sequence[str]) -> Amounts:
+        """What jobs of these queues were promised and do not use."""
+        unused, total = self._counted(), dict[str, Amount]()
+        for name in queues:
+            add(total, unused.get(name, {}))
+        return total
 
     def unused_in_all(self) -> Amounts:
         """What all jobs together were promised and do not use."""
         self._counted()
         return self._total
 
-    def reserved(self, queue: str, job: str) -> Amounts:
-        """F6: what is kept in the queue for jobs other than this one, and not promised to them anyway."""
+    def _reserved(self, queues: Sequence[str], job: str) -> Amounts:
+        """F6: what is kept in these queues for other jobs, and not promised to them anyway."""
         shares = self._session.usage.reserved
         if not len(shares) or shares.is_ignored:
             return {}
-        self._counted()
-        total = dict(self._reserved_in.get(queue, {}))
+        total: Amounts = {}
+        for name in queues:
+            add(total, self._reserved_in.get(name, {}))
         own = self._reserved_for.get(job)
-        if own is not None and own[0] == queue:
+        if own is not None and own[0] in queues:
             add(total, own[1], -1)
         return total
 

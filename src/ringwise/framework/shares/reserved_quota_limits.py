@@ -1,4 +1,4 @@
-"""F6: whether a queue has room for a job beside the shares that are kept for others."""
+"""Whether a queue has room for a pod or a job: below its limit, and beside what is kept for others (F6)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,31 @@ from collections.abc import Mapping, Sequence
 
 from ringwise.framework.amounts import Amount, Amounts, add, lacking
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import QUEUE_SHARE_KEPT
+from ringwise.framework.reasons import QUEUE_CAPABILITY_REACHED, QUEUE_SHARE_KEPT
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.reasons import Reason
 
 #: Jobs that one reason names.
 _NAMED = 3
+
+
+def beyond_capability(
+    queue: str, requests: Mapping[str, Amount], used: Mapping[str, Amount], limit: Mapping[str, Amount]
+) -> Reason | None:
+    """The reason where what the queue uses and a pod requests exceeds the limit."""
+    over = lacking(requests, used, limit)
+    if not over:
+        return None
+    name = over[0]
+    return QUEUE_CAPABILITY_REACHED(
+        queue=queue,
+        resource=name,
+        used=used.get(name, 0),
+        asked=requests[name],
+        limit=limit[name],
+        needed=used.get(name, 0) + requests[name],
+    )
 
 
 def reserved_against(session: Session, queues: Sequence[str], job: str) -> Amounts:

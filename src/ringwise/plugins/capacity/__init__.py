@@ -11,7 +11,7 @@ reason; Volcano schedules nothing at all then.
 
 from __future__ import annotations
 
-from ringwise.framework.amounts import Amounts, add, lacking
+from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.arguments import boolean, integer
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
@@ -27,15 +27,15 @@ from ringwise.framework.extension_points import (
     Vote,
 )
 from ringwise.framework.job import Job, job_key
-from ringwise.framework.reasons import (
-    QUEUE_CAPABILITY_REACHED,
-    QUEUE_NOT_OPEN,
-    QUEUE_QUOTA_INSUFFICIENT,
-)
+from ringwise.framework.reasons import QUEUE_NOT_OPEN
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.framework.shares.promises import Promises
-from ringwise.framework.shares.reserved_quota_limits import no_room_beside
+from ringwise.framework.shares.reserved_quota_limits import (
+    beyond_capability,
+    no_room_beside,
+    reserved_against,
+)
 from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.capacity.queue_tree import QueueNode, QueueTree
 from ringwise.reasons import Reason, ReasonKind, Stage, Trigger
@@ -109,9 +109,7 @@ class Capacity:
         node = self._tree[queue.name]
         if node is None:
             return None
-        promised: Amounts = {}
-        for name in node.below:
-            add(promised, self._promises.unused(name))
+        promised = self._promises.unused(node.below)
         return QueueShare(node.deserved, node.limit, self._tree.share(node), promised, node.below)
 
     # -- limits --------------------------------------------------------------------------
@@ -127,22 +125,13 @@ class Capacity:
         requests = self._session.usage.amounts(pod.cls)
         for tested in self._tree.tested(node):
             used = self._tree.used(tested) if tested.limit else {}
-            if over := lacking(requests, used, tested.limit):
-                name = over[0]
-                return QUEUE_CAPABILITY_REACHED(
-                    queue=tested.name,
-                    resource=name,
-                    used=used.get(name, 0),
-                    asked=requests[name],
-                    limit=tested.limit[name],
-                    needed=used.get(name, 0) + requests[name],
-                )
-            if tested.limit and (reserved := self._tree.reserved(tested, job_key(pod))):
-                reason = no_room_beside(
-                    self._session, tested.below, job_key(pod), reserved, requests, used, tested.limit
-                )
-                if reason is not None:
-                    return reason
+            reason = beyond_capability(tested.name, requests, used, tested.limit)
+            if reason is None and tested.limit and len(self._session.usage.reserved):
+                key = job_key(pod)
+                kept = reserved_against(self._session, tested.below, key)
+                reason = no_room_beside(self._session, tested.below, key, kept, requests, used, tested.limit)
+            if reason is not None:
+                return reason
         return None
 
     def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
@@ -157,18 +146,7 @@ class Capacity:
         if not any(needs.values()):
             return Vote.PERMIT, None
         for tested in self._tree.tested(node):
-            promised = self._tree.promised(tested) if tested.limit else {}
-            if over := lacking(needs, promised, tested.limit):
-                name = over[0]
-                return Vote.REJECT, QUEUE_QUOTA_INSUFFICIENT(
-                    queue=tested.name,
-                    resource=name,
-                    taken=promised.get(name, 0),
-                    limit=tested.limit[name],
-                    asked=needs[name],
-                )
-            held = self._tree.reserved_beyond_promises(tested, job.key) if tested.limit else {}
-            reason = no_room_beside(self._session, tested.below, job.key, held, needs, promised, tested.limit)
+            reason = self._promises.refusal(tested.below, job, needs, tested.limit)
             if reason is not None:
                 return Vote.REJECT, reason
         return Vote.PERMIT, None

@@ -13,8 +13,6 @@ from dataclasses import field
 
 from ringwise.framework.amounts import Amount, Amounts, add, share, smaller
 from ringwise.framework.session import Session
-from ringwise.framework.shares.promises import Promises
-from ringwise.framework.shares.reserved_quota_limits import reserved_against
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
 
@@ -53,7 +51,6 @@ class QueueNode:
 class QueueTree:
     def __init__(self, session: Session, *, by_tree: bool) -> None:
         self._session = session
-        self._promises = session.shared(Promises)
         self._nodes = {name: QueueNode(queue, below=[name]) for name, queue in session.queues.items()}
         self.by_tree = by_tree
         if by_tree:
@@ -130,25 +127,6 @@ class QueueTree:
         total: Amounts = {}
         for name in node.below:
             add(total, by_queue(name))
-        return total
-
-    def promised(self, node: QueueNode) -> Amounts:
-        """What it uses and its enqueued jobs still need, without what they use beyond their promise."""
-        total = dict(self.used(node))
-        for name in node.below:
-            add(total, self._promises.unused(name))
-            add(total, self._promises.beyond(name), -1)
-        return total
-
-    def reserved(self, node: QueueNode, job: str) -> Amounts:
-        """F6: what is kept for other jobs in the queue and all below it."""
-        return reserved_against(self._session, node.below, job)
-
-    def reserved_beyond_promises(self, node: QueueNode, job: str) -> Amounts:
-        """The same, without what those jobs are promised."""
-        total: Amounts = {}
-        for name in node.below:
-            add(total, self._promises.reserved(name, job))
         return total
 
     def tested(self, node: QueueNode) -> list[QueueNode]:

@@ -28,21 +28,29 @@ from ringwise.framework.extension_points import (
     Vote,
 )
 from ringwise.framework.job import Job, job_key
-from ringwise.framework.reasons import (
-    QUEUE_CAPABILITY_REACHED,
-    QUEUE_NOT_OPEN,
-    QUEUE_QUOTA_INSUFFICIENT,
-)
+from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_ROOM
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.framework.shares.reserved_quota_limits import no_room_beside, reserved_against
+from ringwise.framework.shares.reserved_quota_limits import (
+    beyond_capability,
+    no_room_beside,
+    reserved_against,
+)
 from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.proportion.queue_accounts import QueueAccounts
-from ringwise.plugins.proportion.reasons import QUEUE_SHARE_USED
-from ringwise.reasons import Reason
+from ringwise.reasons import Reason, ReasonKind, Stage
 from ringwise.state.model import Pod, Queue
 
 _OPEN = "Open"
+
+QUEUE_SHARE_USED = ReasonKind(
+    "queue-over-fair-share",
+    Stage.GANG,
+    "queue {queue} is over its fair share of {resource}: {used} used, {asked} requested, fair share "
+    "{deserved}",
+    ("raise the weight of queue {queue}, which is {weight}",),
+    QUEUE_ROOM,
+)
 
 
 class Proportion:
@@ -69,9 +77,10 @@ class Proportion:
         return share({name: used.get(name, 0) for name in deserved}, deserved)
 
     def queue_share(self, queue: Queue) -> QueueShare:
-        accounts, name = self._accounts, queue.name
+        accounts, below = self._accounts, (queue.name,)
+        promised = accounts.promises.unused(below)
         return QueueShare(
-            accounts.deserved(name), accounts.limit(queue), self._share(queue), accounts.unused(name), (name,)
+            accounts.deserved(queue.name), accounts.limit(queue), self._share(queue), promised, below
         )
 
     def overused(self, queue: Queue) -> bool:
@@ -98,42 +107,27 @@ class Proportion:
     def _beyond_share(self, queue: Queue, pod: Pod) -> Reason | None:
         if queue.state != _OPEN:
             return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
-        reason = self._beyond(queue, pod, self._usage.used_by_queue(queue.name))
+        requests, used = self._usage.amounts(pod.cls), self._usage.used_by_queue(queue.name)
+        capability = self._accounts.capability(queue)
+        reason = beyond_capability(queue.name, requests, used, capability)
         if reason is not None:
             return reason
-        reserved = reserved_against(self._session, (queue.name,), job_key(pod))
-        if not reserved:
-            return None
-        requests, used = self._usage.amounts(pod.cls), self._usage.used_by_queue(queue.name)
-        limit = smaller(self._accounts.deserved_with_reserved(queue.name), self._accounts.capability(queue))
-        return no_room_beside(self._session, (queue.name,), job_key(pod), reserved, requests, used, limit)
-
-    def _beyond(self, queue: Queue, pod: Pod, used: Amounts) -> Reason | None:
-        requests = self._usage.amounts(pod.cls)
-        capability = self._accounts.capability(queue) if queue.capability else None
-        if capability and (over := lacking(requests, used, capability)):
-            name = over[0]
-            return QUEUE_CAPABILITY_REACHED(
+        deserved = self._accounts.deserved(queue.name)
+        if beyond := lacking(requests, used, deserved):
+            name = beyond[0]
+            return QUEUE_SHARE_USED(
                 queue=queue.name,
                 resource=name,
                 used=used.get(name, 0),
                 asked=requests[name],
-                limit=capability[name],
-                needed=used.get(name, 0) + requests[name],
+                deserved=deserved[name],
+                weight=queue.weight,
             )
-        deserved = self._accounts.deserved(queue.name)
-        beyond = lacking(requests, used, deserved)
-        if not beyond:
+        reserved = reserved_against(self._session, (queue.name,), job_key(pod))
+        if not reserved:
             return None
-        name = beyond[0]
-        return QUEUE_SHARE_USED(
-            queue=queue.name,
-            resource=name,
-            used=used.get(name, 0),
-            asked=requests[name],
-            deserved=deserved[name],
-            weight=queue.weight,
-        )
+        limit = smaller(self._accounts.deserved_with_reserved(queue.name), capability)
+        return no_room_beside(self._session, (queue.name,), job_key(pod), reserved, requests, used, limit)
 
     def _larger_than_any_share(self, queue: Queue, pod: Pod) -> bool:
         """Whether the pod's gang is larger than the share of its queue and alone in it."""
@@ -143,7 +137,7 @@ class Proportion:
             return False
         if reserved_against(self._session, (queue.name,), job.key):
             return False
-        gang = self._accounts.gang(job)
+        gang = self._accounts.promises.needs(job)
         requests = self._usage.amounts(pod.cls)
         return (
             bool(lacking(gang, {}, self._accounts.deserved(queue.name)))
@@ -183,24 +177,12 @@ class Proportion:
             return Vote.ABSTAIN, None
         if queue.state != _OPEN:
             return Vote.REJECT, QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
-        needs = self._accounts.gang(job)
+        promises = self._accounts.promises
+        needs = promises.needs(job)
         if not needs:
             return Vote.PERMIT, None
-        promised = self._accounts.promised(queue.name)
-        limit = self._accounts.limit(queue)
-        over = lacking(needs, promised, limit)
-        if not over:
-            reserved = self._accounts.reserved_beyond_promises(queue.name, job)
-            reason = no_room_beside(self._session, (queue.name,), job.key, reserved, needs, promised, limit)
-            return (Vote.PERMIT if reason is None else Vote.REJECT), reason
-        name = over[0]
-        return Vote.REJECT, QUEUE_QUOTA_INSUFFICIENT(
-            queue=queue.name,
-            resource=name,
-            taken=promised.get(name, 0),
-            limit=limit[name],
-            asked=needs[name],
-        )
+        reason = promises.refusal((queue.name,), job, needs, self._accounts.limit(queue))
+        return (Vote.PERMIT if reason is None else Vote.REJECT), reason
 
 
 SPEC = PluginSpec("proportion", "shares the cluster among queues by weight", lambda option: Proportion())

@@ -35,7 +35,7 @@ class QueueAccounts:
         self._asking: list[_Asking] = []
         self._limits: dict[str, Amounts] = {}
         self._capabilities: dict[str, Amounts] = {}
-        self._promises = _GangPromises(session)
+        self.promises = _GangPromises(session)
 
     # -- limits --------------------------------------------------------------------------
 
@@ -59,10 +59,6 @@ class QueueAccounts:
                 result[name] = min(result.get(name, total), max(0, total - others))
             self._limits[queue.name] = result
         return result
-
-    def gang(self, job: Job) -> Amounts:
-        """What the job needs at once."""
-        return self._promises.needs(job)
 
     # -- shares --------------------------------------------------------------------------
 
@@ -176,24 +172,7 @@ class QueueAccounts:
         if job.defects or (job.reason is not None and job.reason.kind.stage is Stage.VALIDATE):
             return True
         limit = self.limit(queue)
-        return bool(lacking(requests, {}, limit) and lacking(self.gang(job), {}, limit))
-
-    # -- promises ------------------------------------------------------------------------
-
-    def promised(self, queue: str) -> Amounts:
-        """What the queue uses and its admitted jobs still need, without what can be reclaimed."""
-        total = dict(self._session.usage.used_by_queue(queue))
-        add(total, self._promises.unused(queue))
-        add(total, self._promises.beyond(queue), -1)
-        return total
-
-    def unused(self, queue: str) -> Amounts:
-        """What its admitted jobs were promised and do not use."""
-        return self._promises.unused(queue)
-
-    def reserved_beyond_promises(self, queue: str, job: Job) -> Amounts:
-        """F6: what is kept in the queue for other jobs, and not promised to them anyway."""
-        return self._promises.reserved(queue, job.key)
+        return bool(lacking(requests, {}, limit) and lacking(self.promises.needs(job), {}, limit))
 
 
 class _GangPromises(Promises):
