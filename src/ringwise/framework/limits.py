@@ -207,8 +207,13 @@ class LimitTable:
 
     # -- judging ----------------------------------------------------------------------------
 
-    def refusal(self, job: Job, pods: Sequence[Pod], actions: Sequence[str]) -> Reason | None:
-        """Why these pods of the job may not be placed now; None: they may."""
+    def refusal(
+        self, job: Job, pods: Sequence[Pod], actions: Sequence[str], *, placed: bool = False
+    ) -> Reason | None:
+        """Why these pods of the job may not be placed now; None: they may.
+
+        `placed`: they are placed, and may differ from those about which it was asked before.
+        """
         limits = self.on(job)
         if not limits or not pods:
             return None
@@ -218,25 +223,12 @@ class LimitTable:
         for scope, limit in limits:
             used = self.used(scope, job)
             for resource, amount in requests.items():
-                if self._is_too_much(job, limit, resource, used.get(resource, 0) + amount):
-                    return self._too_much(job, scope, limit, resource, used.get(resource, 0), amount, actions)
+                before = used.get(resource, 0) - (amount if placed else 0)
+                if self._is_too_much(job, limit, resource, before + amount):
+                    return self._too_much(job, scope, limit, resource, before, amount, actions)
             most, jobs = limit.hard.get(RUNNING_JOBS), used.get(RUNNING_JOBS, 0)
             if most is not None and jobs >= most and not self._usage.holdings.runs_in(job.key, scope):
                 return RUNNING_LIMIT_REACHED(jobs=jobs, most=most, **_details(scope, limit, RUNNING_JOBS))
-        return None
-
-    def exceeded(self, job: Job, pods: Sequence[Pod], actions: Sequence[str]) -> Reason | None:
-        """Check the limits after placement: the placed pods may differ from those given to `refusal`."""
-        limits = self.on(job)
-        requests = self._requests(pods, limits)
-        if not requests or self._returns(job, pods, requests):
-            return None
-        for scope, limit in limits:
-            used = self.used(scope, job)
-            for resource, amount in requests.items():
-                after = used.get(resource, 0)
-                if self._is_too_much(job, limit, resource, after):
-                    return self._too_much(job, scope, limit, resource, after - amount, amount, actions)
         return None
 
     def _requests(self, pods: Sequence[Pod], limits: Sequence[tuple[Scope, UsageLimit]]) -> Amounts:

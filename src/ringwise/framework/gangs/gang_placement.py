@@ -247,7 +247,7 @@ def _limited_after_all(
     placed = [one.pod for one in statement.allocations if one.job is job]
     if sum(pod.cls.chips for pod in placed) <= sum(pod.cls.chips for pod in pods):
         return None
-    return session.limits.exceeded(job, placed, session.configuration.actions)
+    return session.limits.refusal(job, placed, session.configuration.actions, placed=True)
 
 
 def _is_placed_as_a_whole(job: Job) -> bool:
