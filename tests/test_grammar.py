@@ -8,7 +8,7 @@ from string import Formatter
 
 import pytest
 
-from ringwise.grammar import Quantity, agrees, amount_text, counted
+from ringwise.grammar import Quantity, agrees, amount_text, counted, first_of, listed
 from ringwise.reasons import ReasonKind, Stage, general_form
 from ringwise.topology.reasons import SUPERPOD_OVERSIZE
 from ringwise_bench.docs.reasons_reference import all_kinds
@@ -173,3 +173,22 @@ def test_a_sentence_says_plainly_that_there_is_none() -> None:
     assert template.format_map(named) == "the best, a|b, has 2"
     assert template.format_map({"free": Quantity("0"), "best": Quantity("none")}) == "no switch has one"
     assert general_form(template) == "the best, {best}, has {free}"
+
+
+@pytest.mark.parametrize(
+    ("items", "most", "shown"),
+    [
+        (["a", "b"], 2, ["a", "b"]),
+        (["a", "b", "c"], 2, ["a", "b", "1 more node is hidden"]),
+        (["a", "b", "c", "d"], 2, ["a", "b", "2 more nodes are hidden"]),
+        ([], 2, []),
+    ],
+)
+def test_the_first_texts_and_the_number_of_the_others(items: list[str], most: int, shown: list[str]) -> None:
+    assert first_of(items, most, "{n:more node is|more nodes are} hidden") == shown
+
+
+def test_a_list_says_how_many_more_there_are() -> None:
+    assert listed(["a", "b", "c"], 1) == "a and 2 more"
+    assert listed(["a", "b"], 1, word="node") == "a and 1 more node"
+    assert listed(["a"], 1, word="node") == "a"

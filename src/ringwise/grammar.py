@@ -6,13 +6,15 @@ This is the lowest layer: every package may import it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Sized
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence, Sized
+from typing import TYPE_CHECKING, TypeVar
 
 from ringwise.durations import seconds_text
 
 if TYPE_CHECKING:
     from decimal import Decimal
+
+T = TypeVar("T")
 
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?", re.ASCII)
 
@@ -33,10 +35,20 @@ def counted(number: object, one: str, many: str = "") -> str:
     return f"{number} {agrees(number, one, many or plural(one))}"
 
 
-def listed(items: Sequence[object], most: int, separator: str = ", ") -> str:
-    """The first items, and how many more there are: `a, b and 3 more`."""
-    shown = separator.join(map(str, items[:most]))
-    return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown
+def listed(items: Sequence[object], most: int, separator: str = ", ", word: str = "") -> str:
+    """The first items, and how many more there are: `a, b and 3 more`, or with a word `... 3 more nodes`."""
+    shown, more = separator.join(map(str, items[:most])), len(items) - most
+    if more <= 0:
+        return shown
+    return f"{shown} and {counted(more, f'more {word}')}" if word else f"{shown} and {more:,} more"
+
+
+def first_of(
+    items: Sequence[T], most: int, rest: str = "and {n} more", text: Callable[[T], str] = str
+) -> list[str]:
+    """Texts about the first items; if there are more, also one with their number (`Quantity`)."""
+    shown, more = [text(item) for item in items[:most]], len(items) - most
+    return [*shown, rest.format(n=Quantity(more))] if more > 0 else shown
 
 
 def quoted(text: str, longest: int = 60) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ringwise.grammar import listed
+from ringwise.grammar import first_of, listed
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import NodeTerm, PodTerm, Requirement, Taint, Toleration
 from ringwise.state.node_labels import node_set
@@ -125,10 +125,7 @@ def written_term(term: NodeTerm | PodTerm) -> str:
 
 def written_terms(terms: Sequence[NodeTerm]) -> list[str]:
     """The first terms, and how many more there are."""
-    texts = [written_term(term) for term in terms[:_MAX_TERMS]]
-    if len(terms) > _MAX_TERMS:
-        texts.append(f"and {len(terms) - _MAX_TERMS} more")
-    return texts
+    return first_of(terms, _MAX_TERMS, text=written_term)
 
 
 def written_taint(taint: Taint) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ringwise.durations import time_text
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, listed
 from ringwise.state.isolations import next_drain
 from ringwise.state.model import Isolation, NodeReservation
 from ringwise.topology.natural import natural_key
@@ -49,10 +49,9 @@ class NodeReservationTable:
             return ""
         name, nodes = next(iter(shared.items()))
         nodes, other = sorted(nodes, key=natural_key), others[name]
-        more = f" and {counted(len(nodes) - 1, 'more node')}" if len(nodes) > 1 else ""
         return (
-            f"{nodes[0]}{more} {agrees(len(nodes), 'is', 'are')} reserved for {other.holder} from "
-            f"{time_text(other.start)} to {time_text(other.end)} ({other.name})"
+            f"{listed(nodes, 1, word='node')} {agrees(len(nodes), 'is', 'are')} reserved for {other.holder} "
+            f"from {time_text(other.start)} to {time_text(other.end)} ({other.name})"
         )
 
     @property

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
+from ringwise.grammar import first_of
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.reasons import (
@@ -173,9 +174,7 @@ def resolve(topology: SwitchTopology, ip_to_node: Mapping[str, str]) -> Resolved
         rows.append(tuple(row))
     problems = list(topology.problems)
     if unmatched:
-        named = unmatched[:_NAMED]
-        if len(unmatched) > _NAMED:
-            named = [*named, f"and {len(unmatched) - _NAMED} more"]
+        named = first_of(unmatched, _NAMED)
         problems.append(
             SERVER_IS_NO_NODE(origin=topology.origin, count=len(unmatched), total=total, servers=tuple(named))
         )

@@ -21,7 +21,7 @@ from ringwise.framework.reasons import WAITING_FOR_EVICTIONS, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, chips_by_node, loads_by_node
 from ringwise.framework.trials import trial
-from ringwise.grammar import counted
+from ringwise.grammar import counted, first_of
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
@@ -210,8 +210,8 @@ def losers(session: Session, plan: EvictionPlan) -> dict[str, str]:
 
 def losers_text(losses: Mapping[str, str]) -> list[str]:
     """`default/train loses 8 chips and 4 chip-hours`"""
-    named = [f"{name} loses {lost}" for name, lost in list(losses.items())[:MAX_NAMED]]
-    return [*named, f"{len(losses) - MAX_NAMED} more lose pods"] if len(losses) > MAX_NAMED else named
+    losers = [f"{name} loses {lost}" for name, lost in losses.items()]
+    return first_of(losers, MAX_NAMED, "{n} more lose pods")
 
 
 def evicting_reservation(state: ClusterState, reservations: Reservations, job: str) -> Reservation | None:

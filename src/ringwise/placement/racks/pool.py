@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ringwise.grammar import first_of
 from ringwise.placement.matching import PodClasses, can_match
 from ringwise.placement.node_groups import first_matching, matched_nodes
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackId, RackRequest, Slot
@@ -125,8 +126,7 @@ class RackPool:
         ]
         if not entries:
             return "no rack has a free node"
-        more = len(entries) - _LISTED
-        return "; ".join(entries[:_LISTED]) + (f"; {more} more" if more > 0 else "")
+        return "; ".join(first_of(entries, _LISTED, "{n} more"))
 
     # -- taking nodes ----------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from ringwise.framework.gangs.previous_node import prefers_previous_node
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS
 from ringwise.framework.session import Session
-from ringwise.grammar import counted
+from ringwise.grammar import listed
 from ringwise.plugins.network_topology_aware.reasons import (
     HYPER_NODE_LEFT,
     HYPER_NODES_TOO_SMALL,
@@ -221,8 +221,7 @@ class DomainSearch:
     def _left(self, limit: str) -> Reason:
         state = self._session.state
         names = sorted((state.names[node] for node in members_of(self._request.placed)), key=natural_key)
-        more = len(names) - _NAMED
-        listing = ", ".join(names[:_NAMED]) + (f" and {counted(more, 'more node')}" if more > 0 else "")
+        listing = listed(names, _NAMED, word="node")
         holding = self._forest.holding(self._request.placed)
         return HYPER_NODE_LEFT(limit=limit, listing=listing, holding=0 if holding is None else holding.tier)
 

@@ -10,7 +10,7 @@ from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gangs.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
-from ringwise.grammar import counted
+from ringwise.grammar import counted, first_of
 from ringwise.placement.matching import PodClasses, Spend, largest_matching, uncounted
 from ringwise.plugins.topology910.reasons import PODS_DIFFER
 from ringwise.reasons import Reason
@@ -67,18 +67,15 @@ class Candidates:
             f"{self.names[cls]} ({counted(demand[cls], 'pod')}) can take {count}"
             for cls, count in can_take.items()
         ]
-        listing = f"of {counted(len(nodes), 'free node')} {where} " + ", ".join(_first(roles, "role"))
+        listing = f"of {counted(len(nodes), 'free node')} {where} " + ", ".join(
+            first_of(roles, _NAMED, "{n:more role}")
+        )
         held = largest_matching(demand, Counter(self.masks.get(node, 0) for node in nodes), self.spend)
         if held >= least:
             return reason.with_hints([f"its pods need different nodes: {listing}"])
         short = [self.names[cls] for cls, count in can_take.items() if count < demand[cls]]
-        lacking = _first(short or sorted(self.names.values()), "role")
+        lacking = first_of(short or sorted(self.names.values()), _NAMED, "{n:more role}")
         return PODS_DIFFER(held=held, needed=least, listing=listing, short=lacking)
-
-
-def _first(texts: Sequence[str], what: str) -> list[str]:
-    more = len(texts) - _NAMED
-    return [*texts[:_NAMED], counted(more, f"more {what}")] if more > 0 else list(texts)
 
 
 def candidates(session: Session, job: Job, pods: Sequence[Pod]) -> Candidates:

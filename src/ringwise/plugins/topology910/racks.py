@@ -8,7 +8,7 @@ from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.session import Session
-from ringwise.grammar import counted
+from ringwise.grammar import counted, first_of
 from ringwise.placement.matching import PodClasses
 from ringwise.placement.racks.inference import select_for_service
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, RackShape, Slot
@@ -192,13 +192,10 @@ def _hinting(reason: Reason, outside: Sequence[Reason]) -> Reason:
     """Nodes without a usable rack id take no part; a waiting job names them (R1)."""
     if not outside:
         return reason
-    hints = [f"the rack ids have a fault: {problem.message}" for problem in outside[:_NAMED_NODES]]
-    if len(outside) > _NAMED_NODES:
-        more = len(outside) - _NAMED_NODES
-        hints.append(
-            f"{counted(more, 'more node has', 'more nodes have')} no rack; ringwise doctor lists them"
-        )
-    return reason.with_hints(hints)
+    more = "{n:more node has|more nodes have} no rack; ringwise doctor lists them"
+    return reason.with_hints(
+        first_of(outside, _NAMED_NODES, more, lambda one: f"the rack ids have a fault: {one.message}")
+    )
 
 
 def rack_annotations(shape: RackShape, rank: int, slot: Slot) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
 from typing import Generic, TypeVar
 
 from ringwise.durations import SECOND
@@ -16,7 +15,7 @@ from ringwise.framework.gangs.ranks import block_pod_count, ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import Session
-from ringwise.grammar import counted, listed
+from ringwise.grammar import counted, first_of, listed
 from ringwise.placement.racks.levels import Level
 from ringwise.placement.reasons import BLOCK_CANNOT_REFILL, WAIT_FOR_OLD_NODES
 from ringwise.placement.superpods.blocks import Block, BlockPlan, blocks_by_rank
@@ -231,9 +230,7 @@ def naming_nodes(reason: Reason, state: ClusterState) -> Reason:
         return reason
     numbers = reason.details["nodes"]
     names = sorted((state.names[number] for number in numbers), key=natural_key)
-    more = len(names) - _NAMED
-    shown = [*names[:_NAMED], *([f"{more} more"] if more > 0 else ())]
-    return replace(reason, details={**reason.details, "nodes": shown})
+    return reason.with_details({**reason.details, "nodes": first_of(names, _NAMED, "{n} more")})
 
 
 def level_of(session: Session, job: Job) -> tuple[Level, str]:

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.selectors import written_taint
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, counted, first_of
 from ringwise.plugins.predicates.reasons import (
     CLAIM_IN_USE,
     NODE_CORDONED,
@@ -307,9 +307,7 @@ def volume_fixes(search: FixSearch) -> Iterator[Fix]:
         return
     pods = search.job.in_order
     claims = list(dict.fromkeys(key for pod in pods for key in keys_of(pod)))
-    names = claims[:_NAMED_CLAIMS]
-    if len(claims) > _NAMED_CLAIMS:
-        names.append(counted(len(claims) - _NAMED_CLAIMS, "more claim"))
+    names = first_of(claims, _NAMED_CLAIMS, "{n:more claim}")
     text = f"use {agrees(len(claims), 'a volume', 'volumes')} for {joined(names)} that every node can use"
     supposed = partial(search.view.what_if.claims_bound, pods, others=True)
     yield from search.attempt("claim", text, supposed, sum(len(pod.claims) for pod in pods))
