@@ -11,7 +11,7 @@ This is the lowest layer: every package may import it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import field, replace
 from decimal import Decimal
 from string import Formatter
@@ -87,10 +87,10 @@ class ReasonFamily(NamedTuple):
     """Kinds of reasons of one stage that the same triggers can fix."""
 
     stage: Stage
-    resolved_by: frozenset[Trigger] = CAPACITY
+    resolved_by: Set[Trigger] = CAPACITY
 
     def __call__(self, code: str, sentence: str, *fixes: str) -> ReasonKind:
-        return ReasonKind(code, self.stage, sentence, fixes, self.resolved_by)
+        return ReasonKind(code, self.stage, sentence, fixes, frozenset(self.resolved_by))
 
 
 class ReasonFields(TypedDict):

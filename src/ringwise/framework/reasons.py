@@ -23,23 +23,27 @@ SUB_GROUP_CUT = _incomplete(
     "choose the block size so that each block contains whole sub-groups",
     "raise minAvailable to all pods of the job",
 )
-WAIT_FOR_PREVIOUS_NODES = ReasonKind(
+
+_awaits_nodes = ReasonFamily(Stage.GANG, {Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.TIME_PASSED})
+
+WAIT_FOR_PREVIOUS_NODES = _awaits_nodes(
     "wait-for-previous-nodes",
-    Stage.GANG,
     "{waiting:pod} {waiting:=waits|wait} up to {limit:~} ({seconds:~} elapsed) for {nodes:node} on "
     "which its old pods are terminating: {listing}",
-    ("no action required: after {limit:~} other nodes are used",),
-    frozenset({Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.TIME_PASSED}),
-)
-WAIT_FOR_PLANNED_PLACES = ReasonKind(
-    "wait-for-planned-places",
-    Stage.GANG,
-    "the job is being moved: {waiting:pod} {waiting:=waits|wait} for {nodes:reserved node}: {listing}",
-    ("no action required: when the plan expires, the job is scheduled like any other",),
-    frozenset({Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.NODE_CHANGED, Trigger.TIME_PASSED}),
+    "no action required: after {limit:~} other nodes are used",
 )
 
-_pods_missing = ReasonFamily(Stage.GANG, frozenset({Trigger.JOB_CHANGED}))
+_awaits_places = ReasonFamily(
+    Stage.GANG, {Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.NODE_CHANGED, Trigger.TIME_PASSED}
+)
+
+WAIT_FOR_PLANNED_PLACES = _awaits_places(
+    "wait-for-planned-places",
+    "the job is being moved: {waiting:pod} {waiting:=waits|wait} for {nodes:reserved node}: {listing}",
+    "no action required: when the plan expires, the job is scheduled like any other",
+)
+
+_pods_missing = ReasonFamily(Stage.GANG, {Trigger.JOB_CHANGED})
 
 NO_PODS_YET = _pods_missing(
     "no-pods-yet",
@@ -47,12 +51,13 @@ NO_PODS_YET = _pods_missing(
     "create the missing pods",
     "lower minMember to {pods:#}",
 )
-NO_CHIP_PLUGIN = ReasonKind(
+
+_misconfigured = ReasonFamily(Stage.ENQUEUE, SPECIFICATION)
+
+NO_CHIP_PLUGIN = _misconfigured(
     "no-chip-plugin",
-    Stage.ENQUEUE,
     "the job requests {resource}, but no configured plugin assigns chips: {line} is missing",
-    ("add {line} to the plugins of a tier in volcano-scheduler.conf",),
-    SPECIFICATION,
+    "add {line} to the plugins of a tier in volcano-scheduler.conf",
 )
 
 _invalid = ReasonFamily(Stage.VALIDATE, SPECIFICATION)
@@ -63,54 +68,46 @@ TOPOLOGY_COMBINED = _invalid(
     "remove {key} from the job",
     "remove networkTopology from the job",
 )
-TOO_COSTLY = ReasonKind(
-    "search-limit-reached",
+
+_costly = ReasonFamily(
     Stage.PREDICATE,
-    "search limit reached: one attempt took {steps:step}, the limit is {limit}; the job is backed off",
-    (
-        "use fewer and shorter selectors and affinity terms",
-        "use the same template for more pods of the job",
-    ),
-    frozenset(
-        {
-            Trigger.JOB_CHANGED,
-            Trigger.NODE_ADDED,
-            Trigger.NODE_CHANGED,
-            Trigger.TOPOLOGY_CHANGED,
-            Trigger.CONFIGURATION_CHANGED,
-            Trigger.TIME_PASSED,
-        }
-    ),
-)
-NAMESPACE_TOO_COSTLY = ReasonKind(
-    "namespace-search-limit-reached",
-    Stage.PREDICATE,
-    "search limit of namespace {namespace} reached: {steps:step} of {limit}; next attempt in {seconds:~}",
-    (
-        "no action required: next attempt in {seconds:~}",
-        "use fewer selectors in the jobs of the namespace",
-    ),
-    frozenset({Trigger.TIME_PASSED}),
-)
-RESOURCE_NOT_OFFERED = ReasonKind(
-    "resource-not-offered",
-    Stage.PREDICATE,
-    "{node} does not offer {resource}",
-    ("start the device plugin on {node}",),
-    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
-)
-UNKNOWN_QUEUE = ReasonKind(
-    "unknown-queue",
-    Stage.VALIDATE,
-    'queue "{queue}" not found; existing queues: {known}',
-    (
-        "create queue {queue}",
-        "use queue {nearest}",
-    ),
-    frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
+    SPECIFICATION | {Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.TOPOLOGY_CHANGED, Trigger.TIME_PASSED},
 )
 
-_queue_refuses = ReasonFamily(Stage.ENQUEUE, frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}))
+TOO_COSTLY = _costly(
+    "search-limit-reached",
+    "search limit reached: one attempt took {steps:step}, the limit is {limit}; the job is backed off",
+    "use fewer and shorter selectors and affinity terms",
+    "use the same template for more pods of the job",
+)
+
+_costly_now = ReasonFamily(Stage.PREDICATE, {Trigger.TIME_PASSED})
+
+NAMESPACE_TOO_COSTLY = _costly_now(
+    "namespace-search-limit-reached",
+    "search limit of namespace {namespace} reached: {steps:step} of {limit}; next attempt in {seconds:~}",
+    "no action required: next attempt in {seconds:~}",
+    "use fewer selectors in the jobs of the namespace",
+)
+
+_not_offered = ReasonFamily(Stage.PREDICATE, {Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
+
+RESOURCE_NOT_OFFERED = _not_offered(
+    "resource-not-offered",
+    "{node} does not offer {resource}",
+    "start the device plugin on {node}",
+)
+
+_unknown = ReasonFamily(Stage.VALIDATE, {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED})
+
+UNKNOWN_QUEUE = _unknown(
+    "unknown-queue",
+    'queue "{queue}" not found; existing queues: {known}',
+    "create queue {queue}",
+    "use queue {nearest}",
+)
+
+_queue_refuses = ReasonFamily(Stage.ENQUEUE, {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED})
 
 QUEUE_NOT_OPEN = _queue_refuses(
     "queue-not-open",
@@ -123,26 +120,26 @@ QUEUE_NOT_A_LEAF = _queue_refuses(
     "queue {queue} has child queues ({children}); jobs run only in leaf queues",
     "use one of the queues {leaves}",
 )
-QUEUE_OVERUSED = ReasonKind(
+
+_queue_overused = ReasonFamily(Stage.ENQUEUE, CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.CLAIM_FELL})
+
+QUEUE_OVERUSED = _queue_overused(
     "queue-overused",
-    Stage.ENQUEUE,
     "queue {queue} is over its fair share",
-    ("raise the weight of {queue}",),
-    CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.CLAIM_FELL},
-)
-WAITS_BEHIND = ReasonKind(
-    "blocked-by-head-of-queue",
-    Stage.ENQUEUE,
-    "blocked by jobs ahead of it in queue {queue} that request {resource} (queue-discipline: strict)",
-    (
-        "no action required: it is tried when the jobs ahead of it have started",
-        "use another queue",
-        "set queue-discipline: best-effort in init-params, so that jobs that fit start out of order",
-    ),
-    frozenset({Trigger.QUEUE_MOVED, Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
+    "raise the weight of {queue}",
 )
 
-_invalid_queue = ReasonFamily(Stage.VALIDATE, frozenset({Trigger.QUEUE_CHANGED}))
+_behind = ReasonFamily(Stage.ENQUEUE, {Trigger.QUEUE_MOVED, Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED})
+
+WAITS_BEHIND = _behind(
+    "blocked-by-head-of-queue",
+    "blocked by jobs ahead of it in queue {queue} that request {resource} (queue-discipline: strict)",
+    "no action required: it is tried when the jobs ahead of it have started",
+    "use another queue",
+    "set queue-discipline: best-effort in init-params, so that jobs that fit start out of order",
+)
+
+_invalid_queue = ReasonFamily(Stage.VALIDATE, {Trigger.QUEUE_CHANGED})
 
 MALFORMED_QUEUE = _invalid_queue(
     "invalid-queue",
@@ -164,12 +161,13 @@ PODS_GATED = _pods_missing(
     "{gated:pod is|pods are} gated (schedulingGates); {pods} of {needed:required pod} {pods:=is|are} ready",
     "wait for the controller that gated {gated:=the pod|the pods}, or remove the schedulingGates",
 )
-OTHER_SCHEDULER = ReasonKind(
+
+_not_ours = ReasonFamily(Stage.VALIDATE, {Trigger.JOB_CHANGED})
+
+OTHER_SCHEDULER = _not_ours(
     "other-scheduler",
-    Stage.VALIDATE,
     "schedulerName is {scheduler}; this scheduler serves {served}",
-    ("set schedulerName to {nearest}",),
-    frozenset({Trigger.JOB_CHANGED}),
+    "set schedulerName to {nearest}",
 )
 MALFORMED_JOB = _invalid(
     "invalid-job",
@@ -209,27 +207,27 @@ VISIBLE_DEVICES_HIDDEN = _invalid(
     "set a prefix for {field}",
     "set visible-devices: refused in init-params",
 )
-INTERNAL_ERROR = ReasonKind(
+
+_failed = ReasonFamily(Stage.PLAN, CAPACITY | SPECIFICATION)
+
+INTERNAL_ERROR = _failed(
     "internal-error",
-    Stage.PLAN,
     "internal error in {where}: {error}",
-    (
-        "report this error with the journal",
-        "if {where} is your own plugin, remove it from the configuration",
-    ),
-    CAPACITY | SPECIFICATION,
+    "report this error with the journal",
+    "if {where} is your own plugin, remove it from the configuration",
 )
-WAITING_FOR_EVICTIONS = ReasonKind(
+
+_evicting = ReasonFamily(Stage.GANG, CAPACITY | {Trigger.TIME_PASSED})
+
+WAITING_FOR_EVICTIONS = _evicting(
     "evictions-in-progress",
-    Stage.GANG,
     "{victims:pod is|pods are} being evicted for it ({why}); nodes reserved: {nodes}; next attempt "
     "in {seconds:~} at the latest",
-    resolved_by=CAPACITY | {Trigger.TIME_PASSED},
 )
 
 #: What helps a job whose claims get no volumes. Chips that become free do not, so no job waits behind it.
 _volumes_missing = ReasonFamily(
-    Stage.GANG, frozenset({Trigger.JOB_CHANGED, Trigger.VOLUME_CHANGED, Trigger.TIME_PASSED})
+    Stage.GANG, {Trigger.JOB_CHANGED, Trigger.VOLUME_CHANGED, Trigger.TIME_PASSED}
 )
 
 VOLUMES_AWAITED = _volumes_missing(
@@ -264,12 +262,13 @@ def gave_nodes_back(reason: Reason | None) -> bool:
 #: Triggers that can give a queue room.
 QUEUE_ROOM = CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED, Trigger.CLAIM_FELL}
 
-QUEUE_CAPABILITY_REACHED = ReasonKind(
+
+_no_room_in_queue = ReasonFamily(Stage.GANG, QUEUE_ROOM)
+
+QUEUE_CAPABILITY_REACHED = _no_room_in_queue(
     "queue-capability-reached",
-    Stage.GANG,
     "queue {queue} uses {used} of {resource} and the pod requests {asked}; the queue's capability is {limit}",
-    ("raise capability {resource} of {queue} to {needed}",),
-    QUEUE_ROOM,
+    "raise capability {resource} of {queue} to {needed}",
 )
 
 _queue_full = ReasonFamily(Stage.ENQUEUE, QUEUE_ROOM)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonFamily, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonFamily, Stage, Trigger
 
 _NODE_CORRECTED = frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED})
 
@@ -100,32 +100,30 @@ NOT_ENOUGH_PAIRS = _lacks_chips(
     "free; free per ring: {rings}",
     "free {missing:more pair}",
 )
-MORE_CHIPS_THAN_BOARD = ReasonKind(
+
+_wrong_board = ReasonFamily(Stage.PREDICATE, _NODE_CORRECTED | SPECIFICATION)
+
+MORE_CHIPS_THAN_BOARD = _wrong_board(
     "more-chips-than-board",
-    Stage.PREDICATE,
     "the node lists {free:free chip}; a node of {board} has {chips}",
-    fixes=(
-        "select the board of this node (huawei.com/schedule_policy or accelerator-type)",
-        "check the chip list of the node",
-    ),
-    resolved_by=_NODE_CORRECTED | SPECIFICATION,
+    "select the board of this node (huawei.com/schedule_policy or accelerator-type)",
+    "check the chip list of the node",
 )
-NETWORK_KEY_MISSING = ReasonKind(
+
+_not_reported = ReasonFamily(Stage.PREDICATE, _NODE_CORRECTED)
+
+NETWORK_KEY_MISSING = _not_reported(
     "network-health-unknown",
-    Stage.PREDICATE,
     "the node does not report the network health of its chips, which a multi-pod job requires",
-    fixes=(
-        "publish the NetworkUnhealthy key in the device-info ConfigMap of the node; an empty list is "
-        "sufficient",
-    ),
-    resolved_by=_NODE_CORRECTED,
+    "publish the NetworkUnhealthy key in the device-info ConfigMap of the node; an empty list is sufficient",
 )
-NODE_LABEL_MISSING = ReasonKind(
+
+_not_labeled = ReasonFamily(Stage.PREDICATE, {Trigger.NODE_CHANGED})
+
+NODE_LABEL_MISSING = _not_labeled(
     "node-label-missing",
-    Stage.PREDICATE,
     "{board} requires the node label {label}={value}; the node has {found}",
-    fixes=("label the node {label}={value} if it has these cards",),
-    resolved_by=frozenset({Trigger.NODE_CHANGED}),
+    "label the node {label}={value} if it has these cards",
 )
 
 # --- leaf switches ---------------------------------------------------------------
@@ -176,27 +174,25 @@ PEERS_SWITCH_FULL = _switches_full(
     "{failed:failed pod} of a one-switch job must return to {switch}, which has {free:free node}",
     "free {missing:node} under {switch}, or repair the failed ones",
 )
-PEERS_OUTSIDE = ReasonKind(
+
+_switch_lost = ReasonFamily(Stage.PLAN, _SWITCH_CAPACITY | {Trigger.JOB_CHANGED})
+
+PEERS_OUTSIDE = _switch_lost(
     "peers-outside-topology",
-    Stage.PLAN,
     "{failed:failed pod} must return to the leaf switch of the job, but {survivors:running pod "
     "is|running pods are} under {switches:switch}",
-    (
-        "add the nodes of the running pods to basic-tor-node-cm",
-        "delete all pods of the job, so that the whole job is scheduled again",
-    ),
-    _SWITCH_CAPACITY | {Trigger.JOB_CHANGED},
+    "add the nodes of the running pods to basic-tor-node-cm",
+    "delete all pods of the job, so that the whole job is scheduled again",
 )
-REPLACEMENT_LIMIT = ReasonKind(
+
+_switch_limit = ReasonFamily(Stage.PLAN, _SWITCH_CAPACITY | {Trigger.CONFIGURATION_CHANGED})
+
+REPLACEMENT_LIMIT = _switch_limit(
     "replacement-over-limit",
-    Stage.PLAN,
     "{failed:failed pod}: the job's switches have {own:free node}, {used} of {limit:shared switch} "
     "used; {left} not placed{best_free:? (best: {best} with {best_free})|}",
-    (
-        "free {left:node} under the job's own switches ({switches}), or repair the failed nodes",
-        "raise shared-tor-num if it is 1",
-    ),
-    _SWITCH_CAPACITY | {Trigger.CONFIGURATION_CHANGED},
+    "free {left:node} under the job's own switches ({switches}), or repair the failed nodes",
+    "raise shared-tor-num if it is 1",
 )
 REPLACEMENT_POSITION = _switches_full(
     "replacement-position-taken",
@@ -284,30 +280,31 @@ NOT_ENOUGH_BLOCKS = _superpods_full(
 
 # --- SuperPoDs: after a fault ----------------------------------------------------
 
-WAIT_FOR_OLD_NODES = ReasonKind(
+
+_awaits_nodes = ReasonFamily(Stage.PLAN, CAPACITY | {Trigger.TIME_PASSED})
+
+WAIT_FOR_OLD_NODES = _awaits_nodes(
     "superpod-wait-for-old-nodes",
-    Stage.PLAN,
     "waits up to {limit:~} ({seconds:~} elapsed) for its healthy nodes to be released: {nodes}",
-    ("no action required: after {limit:~} the job continues without them",),
-    CAPACITY | {Trigger.TIME_PASSED},
+    "no action required: after {limit:~} the job continues without them",
 )
-BLOCK_CANNOT_REFILL = ReasonKind(
+
+_block_lost = ReasonFamily(Stage.PLAN, CAPACITY | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED})
+
+BLOCK_CANNOT_REFILL = _block_lost(
     "superpod-block-cannot-refill",
-    Stage.PLAN,
     "block {block} lacks {missing} of {block_nodes:node}; SuperPoD {superpod} has {free} free, and "
     "its running pods ({running}) stay there",
-    (
-        "free {short_by:more node} in SuperPoD {superpod}",
-        "delete the running pods of block {block}: the whole block is then moved",
-    ),
-    CAPACITY | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED},
+    "free {short_by:more node} in SuperPoD {superpod}",
+    "delete the running pods of block {block}: the whole block is then moved",
 )
-BLOCKS_DISAGREE = ReasonKind(
+
+_contradicts = ReasonFamily(Stage.PLAN, {Trigger.JOB_CHANGED})
+
+BLOCKS_DISAGREE = _contradicts(
     "superpod-blocks-disagree",
-    Stage.PLAN,
     "the pods of block {block} are in different SuperPoDs: {says}",
-    ("delete the pods of block {block}, so that it is scheduled again",),
-    frozenset({Trigger.JOB_CHANGED}),
+    "delete the pods of block {block}, so that it is scheduled again",
 )
 
 # --- Soft shares and vNPUs: room on a node ----------------------------------------
@@ -339,24 +336,26 @@ EQUAL_PERCENT_NOT_MOUNTED = _node_refuses(
     "{node}: a pod with the same percentage is not mounted yet; the device plugin could mix them up",
     "no action required: {node} accepts the pod when the other one has started",
 )
-NO_SUCH_TEMPLATE = ReasonKind(
+
+_no_template = ReasonFamily(Stage.PREDICATE, SPECIFICATION | {Trigger.NODE_CHANGED})
+
+NO_SUCH_TEMPLATE = _no_template(
     "no-such-vnpu-template",
-    Stage.PREDICATE,
     "the chips of {node} have no vNPU template for {requested}",
-    ("request the cores of a template of these chips",),
-    SPECIFICATION | frozenset({Trigger.NODE_CHANGED}),
+    "request the cores of a template of these chips",
 )
 OTHER_TEMPLATE_NOT_SETTLED = _node_refuses(
     "another-template-not-settled",
     "{node}: a pod with another vNPU template is not mounted yet; the device plugin could mix them up",
     "no action required: {node} accepts the pod when the other one has started",
 )
-PART_NOT_OFFERED = ReasonKind(
+
+_not_offered = ReasonFamily(Stage.PREDICATE, {Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
+
+PART_NOT_OFFERED = _not_offered(
     "part-not-offered",
-    Stage.PREDICATE,
     "{node} does not offer {resource}",
-    ("create a vNPU of this kind on {node}",),
-    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+    "create a vNPU of this kind on {node}",
 )
 IDLE_BELOW_REQUEST = _lacks_room(
     "idle-below-request",

@@ -14,7 +14,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.framework.shares.promises import Promises
-from ringwise.reasons import CAPACITY, Reason, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, Reason, ReasonFamily, Stage, Trigger
 from ringwise.state.model import Pod
 
 FACTOR = decimal(
@@ -24,16 +24,14 @@ FACTOR = decimal(
     minimum=1.0,
 )
 
-CLUSTER_OVERCOMMITTED = ReasonKind(
+_full = ReasonFamily(Stage.ENQUEUE, CAPACITY | {Trigger.JOB_CHANGED, Trigger.CLAIM_FELL})
+
+CLUSTER_OVERCOMMITTED = _full(
     "cluster-overcommitted",
-    Stage.ENQUEUE,
     "resource in cluster is overused: overused {overused}; {resource}: {used} used, {promised} "
     "admitted, {asked} requested, limit {limit} ({factor} x {capacity})",
-    (
-        "raise overcommit-factor, which is {factor}",
-        "add nodes with {resource}",
-    ),
-    CAPACITY | {Trigger.JOB_CHANGED, Trigger.CLAIM_FELL},
+    "raise overcommit-factor, which is {factor}",
+    "add nodes with {resource}",
 )
 
 

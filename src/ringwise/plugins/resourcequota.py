@@ -11,15 +11,17 @@ from ringwise.framework.extension_points import JOB_ENQUEUEABLE, JOB_ENQUEUED, V
 from ringwise.framework.job import Job, is_awaiting_pods, quota_names
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.reasons import Reason, ReasonKind, Stage, Trigger
+from ringwise.reasons import Reason, ReasonFamily, Stage, Trigger
 
-QUOTA_INSUFFICIENT = ReasonKind(
+_full = ReasonFamily(
+    Stage.ENQUEUE, {Trigger.QUOTA_CHANGED, Trigger.JOB_CHANGED, Trigger.JOB_ENDED, Trigger.CLAIM_FELL}
+)
+
+QUOTA_INSUFFICIENT = _full(
     "namespace-quota-insufficient",
-    Stage.ENQUEUE,
     "resource quota insufficient, requested: {requested}, used: {used}, limited: {limited} "
     "(ResourceQuota {quota})",
-    ("raise the ResourceQuota {quota}",),
-    frozenset({Trigger.QUOTA_CHANGED, Trigger.JOB_CHANGED, Trigger.JOB_ENDED, Trigger.CLAIM_FELL}),
+    "raise the ResourceQuota {quota}",
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, ReasonFamily, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, ReasonFamily, Stage, Trigger
 
 _JOB_CHANGED = frozenset({Trigger.JOB_CHANGED})
 _of_gang = ReasonFamily(Stage.GANG, _JOB_CHANGED)
@@ -20,25 +20,25 @@ POD_GROUP_AWAITED = _of_gang(
     "schedulerName of the pod",
     "without such a controller, run the scheduler with --no-pod-groups",
 )
-PODS_NEVER_CREATED = ReasonKind(
+
+_not_created = ReasonFamily(Stage.ENQUEUE, {Trigger.JOB_CHANGED, Trigger.TIME_PASSED})
+
+PODS_NEVER_CREATED = _not_created(
     "pods-never-created",
-    Stage.ENQUEUE,
     "none of its {needed:pod} exists {seconds:~} after admission; its admitted resources are released",
-    (
-        "check why the owner of the PodGroup does not create pods",
-        "no action required: the job is admitted again after {seconds:~}, or when its pods exist",
-    ),
-    frozenset({Trigger.JOB_CHANGED, Trigger.TIME_PASSED}),
+    "check why the owner of the PodGroup does not create pods",
+    "no action required: the job is admitted again after {seconds:~}, or when its pods exist",
 )
 PODS_NOT_CREATED = ReasonFamily(Stage.ENQUEUE, _JOB_CHANGED)(
     "pods-not-created",
     "pods not created: {why}",
     "correct what the API server rejects; see the events of the job",
 )
-BIND_FAILED = ReasonKind(
+
+_not_bound = ReasonFamily(Stage.GANG, CAPACITY | _JOB_CHANGED | {Trigger.TIME_PASSED})
+
+BIND_FAILED = _not_bound(
     "bind-failed",
-    Stage.GANG,
     "binding {pod} to {node} failed: {why}; next attempt in {seconds:~}",
-    ("check the response of the API server",),
-    CAPACITY | _JOB_CHANGED | {Trigger.TIME_PASSED},
+    "check the response of the API server",
 )

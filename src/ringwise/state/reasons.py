@@ -13,16 +13,14 @@ UNKNOWN_HOLDER = _unstable(
     "delete or move {pod}",
 )
 
-_unhealthy = ReasonFamily(Stage.PREDICATE, frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}))
+_unhealthy = ReasonFamily(Stage.PREDICATE, {Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED})
 
 NODE_ISOLATED = _unhealthy(
     "node-isolated",
     "{node} is isolated{group}{by}{why}",
     "run `ringwise unisolate {target}`",
 )
-_withheld = ReasonFamily(
-    Stage.PREDICATE, frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED})
-)
+_withheld = ReasonFamily(Stage.PREDICATE, {Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED})
 NODE_DRAINS = _withheld(
     "node-draining",
     "{node} is drained{group} {when} {time}{by}{why}, and the job {length}",
@@ -53,7 +51,7 @@ UNREADABLE_POD = _unstable(
     "delete {pod}",
 )
 
-_misconfigured = ReasonFamily(Stage.PREDICATE, frozenset({Trigger.NODE_CHANGED}))
+_misconfigured = ReasonFamily(Stage.PREDICATE, {Trigger.NODE_CHANGED})
 
 MODES_MIXED = _misconfigured(
     "allocation-modes-mixed",
@@ -101,7 +99,7 @@ NODE_OFFERS_NO_CHIPS = _misconfigured(
     "check that the device plugin runs on {node}",
 )
 
-_no_such_node = ReasonFamily(Stage.PREDICATE, frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}))
+_no_such_node = ReasonFamily(Stage.PREDICATE, {Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
 
 OTHER_MODE = _no_such_node(
     "other-allocation-mode",

@@ -6,7 +6,7 @@ shows them, and so do the reasons of the jobs they concern.
 
 from __future__ import annotations
 
-from ringwise.reasons import SPECIFICATION, ReasonFamily, ReasonKind, Stage, Trigger
+from ringwise.reasons import SPECIFICATION, ReasonFamily, Stage, Trigger
 
 # --- boards (rule N1) ---------------------------------------------------------
 
@@ -56,15 +56,14 @@ UNKNOWN_STRATEGY = _invalid(
 _TOPOLOGY = frozenset({Trigger.TOPOLOGY_CHANGED})
 _TOPOLOGY_OR_NODES = frozenset({Trigger.TOPOLOGY_CHANGED, Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
 
-TOPOLOGY_MISSING = ReasonKind(
+
+_missing = ReasonFamily(Stage.VALIDATE, _TOPOLOGY | {Trigger.JOB_CHANGED})
+
+TOPOLOGY_MISSING = _missing(
     "switch-topology-missing",
-    Stage.VALIDATE,
     "the job has the label tor-affinity, but the cluster has no leaf-switch topology ({origin})",
-    (
-        "create ConfigMap kube-system/basic-tor-node-cm with `ringwise topology import FILE`",
-        "remove the label tor-affinity from the job",
-    ),
-    _TOPOLOGY | {Trigger.JOB_CHANGED},
+    "create ConfigMap kube-system/basic-tor-node-cm with `ringwise topology import FILE`",
+    "remove the label tor-affinity from the job",
 )
 
 _invalid_topology = ReasonFamily(Stage.VALIDATE, _TOPOLOGY)
@@ -104,15 +103,14 @@ SWITCH_WITHOUT_SERVERS = _invalid_topology(
     "{origin}: switch {switch} lists 0 servers",
     "add the servers of {switch} to basic-tor-node-cm, or remove the switch",
 )
-SERVER_IS_NO_NODE = ReasonKind(
+
+_unknown_server = ReasonFamily(Stage.VALIDATE, _TOPOLOGY_OR_NODES)
+
+SERVER_IS_NO_NODE = _unknown_server(
     "server-not-a-node",
-    Stage.VALIDATE,
     "{origin}: {count} of {total:server} {count:=is not a node|are not nodes} of the cluster: {servers}",
-    (
-        "set server_ip in basic-tor-node-cm to the InternalIP of the node",
-        "add the node to the cluster, or remove the server from basic-tor-node-cm",
-    ),
-    _TOPOLOGY_OR_NODES,
+    "set server_ip in basic-tor-node-cm to the InternalIP of the node",
+    "add the node to the cluster, or remove the server from basic-tor-node-cm",
 )
 
 #: Problems that leave no usable topology: every switch-aware job is refused with them.
@@ -146,15 +144,14 @@ SUPERPOD_ID_WRONG = _invalid_superpod(
     "correct SuperPodID in mindx-dl-deviceinfo-{node} or the annotation superPodID of the node",
 )
 
-SUPERPOD_OVERSIZE = ReasonKind(
+
+_oversize = ReasonFamily(Stage.PLAN, _SUPERPOD_IDS)
+
+SUPERPOD_OVERSIZE = _oversize(
     "superpod-oversize",
-    Stage.PLAN,
     "SuperPoD {superpod} has {nodes:{what}}, more than super-pod-size {super_pod_size}",
-    (
-        "set super-pod-size to at least {nodes}",
-        "correct the SuperPoD IDs of nodes that do not belong to SuperPoD {superpod}",
-    ),
-    _SUPERPOD_IDS,
+    "set super-pod-size to at least {nodes}",
+    "correct the SuperPoD IDs of nodes that do not belong to SuperPoD {superpod}",
 )
 
 # --- racks (rule R1) -----------------------------------------------------------

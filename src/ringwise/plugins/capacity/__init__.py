@@ -38,7 +38,7 @@ from ringwise.framework.shares.reserved_quota_limits import (
 )
 from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.capacity.queue_tree import QueueNode, QueueTree
-from ringwise.reasons import Reason, ReasonKind, Stage, Trigger
+from ringwise.reasons import Reason, ReasonFamily, Stage, Trigger
 from ringwise.state.model import Pod, Queue
 
 _OPEN = "Open"
@@ -50,17 +50,13 @@ RECLAIM_LEVEL = integer(
     maximum=1000,
 )
 
-_TREE = frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED})
+_out_of_tree = ReasonFamily(Stage.ENQUEUE, {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED})
 
-QUEUE_TREE_BROKEN = ReasonKind(
+QUEUE_TREE_BROKEN = _out_of_tree(
     "queue-tree-broken",
-    Stage.ENQUEUE,
     "queue {queue} is not in the queue tree: {problem}",
-    (
-        "correct spec.parent of the queue",
-        "use another queue",
-    ),
-    _TREE,
+    "correct spec.parent of the queue",
+    "use another queue",
 )
 
 #: A level of a queue's sort key: its share, whether it deserves nothing, then age and name.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, ReasonFamily, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, ReasonFamily, Stage, Trigger
 
 _RULES = frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED})
 
@@ -27,13 +27,14 @@ NODE_GROUP_MISMATCH = _node_refuses(
     "add {group} to nodeGroupAffinity of queue {queue}",
     "use a queue that can use {group}",
 )
-NODE_GROUP_LIMIT = ReasonKind(
+
+_limited = ReasonFamily(Stage.PREDICATE, CAPACITY | _RULES)
+
+NODE_GROUP_LIMIT = _limited(
     "node-group-limit",
-    Stage.PREDICATE,
     "node group resource limit exceeded: queue {queue} uses {used} of {limit} of {resource} in node "
     "group {group}, the pod requests {asked}",
-    ("raise the limit of {resource} for {group} of queue {queue}",),
-    CAPACITY | _RULES,
+    "raise the limit of {resource} for {group} of queue {queue}",
 )
 NODE_GROUP_LIMITS_INVALID = _node_refuses(
     "node-group-limits-invalid",

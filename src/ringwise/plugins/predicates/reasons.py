@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonFamily, ReasonKind, Stage, Trigger, kinds_in
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonFamily, Stage, Trigger, kinds_in
 
 # -- by class of nodes
 
-_mismatch = ReasonFamily(
-    Stage.PREDICATE, frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.JOB_CHANGED})
-)
+_mismatch = ReasonFamily(Stage.PREDICATE, {Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.JOB_CHANGED})
 
 NODE_CORDONED = _mismatch(
     "node-cordoned",
@@ -48,12 +46,13 @@ INSUFFICIENT_RESOURCE = _node_full(
     "request at most {free:#} of {resource}",
 )
 
-RESOURCE_CLAIMS = ReasonKind(
+
+_unsupported = ReasonFamily(Stage.PREDICATE, SPECIFICATION)
+
+RESOURCE_CLAIMS = _unsupported(
     "resource-claims-unsupported",
-    Stage.PREDICATE,
     "resourceClaims ({claims}): dynamic resource allocation is not supported",
-    ("request the devices in resources.limits, and remove resourceClaims",),
-    SPECIFICATION,
+    "request the devices in resources.limits, and remove resourceClaims",
 )
 
 # -- by node

@@ -38,18 +38,18 @@ from ringwise.framework.shares.reserved_quota_limits import (
 )
 from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.proportion.queue_accounts import QueueAccounts
-from ringwise.reasons import Reason, ReasonKind, Stage
+from ringwise.reasons import Reason, ReasonFamily, Stage
 from ringwise.state.model import Pod, Queue
 
 _OPEN = "Open"
 
-QUEUE_SHARE_USED = ReasonKind(
+_no_room = ReasonFamily(Stage.GANG, QUEUE_ROOM)
+
+QUEUE_SHARE_USED = _no_room(
     "queue-over-fair-share",
-    Stage.GANG,
     "queue {queue} is over its fair share of {resource}: {used} used, {asked} requested, fair share "
     "{deserved}",
-    ("raise the weight of queue {queue}, which is {weight}",),
-    QUEUE_ROOM,
+    "raise the weight of queue {queue}, which is {weight}",
 )
 
 

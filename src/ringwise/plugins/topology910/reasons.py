@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonFamily, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonFamily, Stage, Trigger
 
 _invalid = ReasonFamily(Stage.VALIDATE, SPECIFICATION)
 
@@ -22,55 +22,60 @@ CONFLICTING_VALUES = _invalid(
     "the {what} {key} has different values in one job: {values}",
     "set {key} to the same value everywhere in the job, or only in one place",
 )
-NODE_SUB_HEALTHY = ReasonKind(
+
+_unhealthy = ReasonFamily(
+    Stage.PREDICATE, {Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}
+)
+
+NODE_SUB_HEALTHY = _unhealthy(
     "node-sub-healthy",
-    Stage.PREDICATE,
     "{what} is sub-healthy, and subHealthyStrategy of the job is {strategy}",
-    (
-        "repair the node",
-        "set the label subHealthyStrategy: ignore to use sub-healthy nodes",
-    ),
-    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
+    "repair the node",
+    "set the label subHealthyStrategy: ignore to use sub-healthy nodes",
 )
-TOO_FEW_FREE_CHIPS = ReasonKind(
+
+_no_free_chips = ReasonFamily(Stage.ENQUEUE)
+
+TOO_FEW_FREE_CHIPS = _no_free_chips(
     "too-few-free-chips",
-    Stage.ENQUEUE,
     "{needed:chip} of {resource} requested; {free} {free:=is|are} free",
-    ("request fewer chips",),
+    "request fewer chips",
 )
-CLUSTER_TOO_SMALL = ReasonKind(
+
+_too_small = ReasonFamily(
+    Stage.ENQUEUE, {Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}
+)
+
+CLUSTER_TOO_SMALL = _too_small(
     "cluster-too-small",
-    Stage.ENQUEUE,
     "{needed:chip} of {resource} requested; the cluster has {all} in total",
-    (
-        "add nodes for {missing:more chip}",
-        "request at most {all:chip}",
-    ),
-    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
+    "add nodes for {missing:more chip}",
+    "request at most {all:chip}",
 )
-PODS_DIFFER = ReasonKind(
+
+_pods_differ = ReasonFamily(Stage.PLAN, CAPACITY | SPECIFICATION | {Trigger.TOPOLOGY_CHANGED})
+
+PODS_DIFFER = _pods_differ(
     "pods-need-different-nodes",
-    Stage.PLAN,
     "{needed:pod} {needed:=needs|need} different nodes; only {held} fit: {listing}",
-    (
-        "free nodes on which {short} can run",
-        "change the node selectors or the requests of {short}",
-    ),
-    CAPACITY | SPECIFICATION | {Trigger.TOPOLOGY_CHANGED},
+    "free nodes on which {short} can run",
+    "change the node selectors or the requests of {short}",
 )
-BACKUP_WAITS = ReasonKind(
+
+_no_place = ReasonFamily(Stage.PLAN, CAPACITY | {Trigger.TOPOLOGY_CHANGED})
+
+BACKUP_WAITS = _no_place(
     "backup-pod-pending",
-    Stage.PLAN,
     "no free node of {where} fits backup pod {pod}, which replaces {source}",
-    ("free a node of {where}",),
-    CAPACITY | {Trigger.TOPOLOGY_CHANGED},
+    "free a node of {where}",
 )
-PODS_MISSING = ReasonKind(
+
+_incomplete = ReasonFamily(Stage.PLAN, {Trigger.JOB_CHANGED} | CAPACITY)
+
+PODS_MISSING = _incomplete(
     "pods-missing",
-    Stage.PLAN,
     "{pods} of {all:pod} {pods:=exists|exist}; the job is scheduled as a whole",
-    ("create the missing pods",),
-    frozenset({Trigger.JOB_CHANGED}) | CAPACITY,
+    "create the missing pods",
 )
 
 # --- Soft shares and vNPUs --------------------------------------------------------
@@ -147,9 +152,7 @@ UNKNOWN_DVPP = _invalid(
     'invalid label {label} "{value}": must be one of {allowed}',
     "use one of {allowed}",
 )
-_no_such_chip = ReasonFamily(
-    Stage.VALIDATE, SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
-)
+_no_such_chip = ReasonFamily(Stage.VALIDATE, SPECIFICATION | {Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
 COUNT_NOT_ALLOWED = _no_such_chip(
     "core-count-not-allowed",
     "{count:core} of an Ascend {family} chip {count:=matches|match} neither a vNPU template nor whole chips",
