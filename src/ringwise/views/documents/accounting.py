@@ -9,20 +9,25 @@ from ringwise.views.documents.common import Document, Fields, Nanoseconds, doc
 GroupBy = Literal["queue", "namespace", "user", "job", "board"]
 
 
-AllocatedHours = Annotated[float, doc("Chips times hours, from the placement of pods until their end.")]
-UncertainHours = Annotated[
-    float, doc("Part of allocated_chip_hours: the end of these pods was not observed.")
-]
-LostHours = Annotated[dict[str, float], doc("Lost work, by cause: fault, move, drain, preempt, ...")]
-PendingHours = Annotated[float, doc("Hours in which jobs were pending.")]
-UncertainPendingHours = Annotated[float, doc("Part of pending_hours: the end was not observed.")]
-Starts = Annotated[int, doc("Number of job starts.")]
-Failures = Annotated[int, doc("Number of jobs that failed on their own after they started.")]
-Clamped = Annotated[int, doc("Intervals with inconsistent times.")]
+class _AmountFields(Fields, kw_only=True):
+    """What rows and totals have. Fields that are only by keyword follow those of subclasses that are not."""
+
+    allocated_chip_hours: Annotated[
+        float, doc("Chips times hours, from the placement of pods until their end.")
+    ]
+    uncertain_chip_hours: Annotated[
+        float, doc("Part of allocated_chip_hours: the end of these pods was not observed.")
+    ]
+    lost_chip_hours: Annotated[dict[str, float], doc("Lost work, by cause: fault, move, drain, preempt, ...")]
+    pending_hours: Annotated[float, doc("Hours in which jobs were pending.")]
+    uncertain_pending_hours: Annotated[float, doc("Part of pending_hours: the end was not observed.")]
+    starts: Annotated[int, doc("Number of job starts.")]
+    failures: Annotated[int, doc("Number of jobs that failed on their own after they started.")]
+    clamped: Annotated[int, doc("Intervals with inconsistent times.")]
 
 
-class ReportRowFields(Fields):
-    """The sum of one queue, namespace, user or job for one board."""
+class _NamedAmountFields(_AmountFields):
+    """The group of a row before its amounts."""
 
     queue: Annotated[str | None, doc("null if rows are not grouped by queue.")]
     namespace: Annotated[str | None, doc("Set if rows are grouped by namespace or job.")]
@@ -37,29 +42,18 @@ class ReportRowFields(Fields):
             "all others are of one board, that one."
         ),
     ]
-    allocated_chip_hours: AllocatedHours
-    uncertain_chip_hours: UncertainHours
-    lost_chip_hours: LostHours
-    pending_hours: PendingHours
-    uncertain_pending_hours: UncertainPendingHours
-    starts: Starts
-    failures: Failures
-    clamped: Clamped
+
+
+class ReportRowFields(_NamedAmountFields, kw_only=True):
+    """The sum of one queue, namespace, user or job for one board."""
+
     allocated_by_day: Annotated[list[float], doc("allocated_chip_hours of each day of `days`.")]
 
 
-class BoardTotalFields(Fields):
+class BoardTotalFields(_AmountFields):
     """The sum of all rows of one board."""
 
     board: Annotated[str, doc("As that of rows.")]
-    allocated_chip_hours: AllocatedHours
-    uncertain_chip_hours: UncertainHours
-    lost_chip_hours: LostHours
-    pending_hours: PendingHours
-    uncertain_pending_hours: UncertainPendingHours
-    starts: Starts
-    failures: Failures
-    clamped: Clamped
 
 
 class GapFields(Fields):
