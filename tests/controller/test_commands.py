@@ -20,6 +20,7 @@ from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.values import job_of, seen, task_of
 from tests.controller.controller_lab import FOREVER, at, job_in, lab_with, pods_in
+from tests.embed.faulty import update
 from tests.embed.first_fit import FirstFit
 
 
@@ -221,7 +222,7 @@ def scale(lab: EmbeddedLoop, replicas: int) -> None:
         (worker,) = job.tasks
         return replace(job, tasks=(replace(worker, replicas=replicas, min_available=1),), min_available=1)
 
-    lab.cluster.update(VcJob, "default/train", scaled)
+    update(lab.cluster, VcJob, "default/train", scaled)
 
 
 @pytest.mark.parametrize("restarted", [False, True])

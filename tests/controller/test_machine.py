@@ -37,6 +37,7 @@ from ringwise.wellknown import PARTITION_ID
 from tests.builders.values import job_of, seen, task_of
 from tests.controller.controller_lab import FAILS, FOREVER, TEN, at, job_in, lab_with, pods_in
 from tests.embed.drains import drain
+from tests.embed.faulty import update
 
 
 def of_kind(commands: list[Command], *kinds: type) -> list[Command]:
@@ -410,7 +411,7 @@ def test_a_task_restarted_too_often_fails() -> None:
     lab = lab_with(job_of(task_of(annotations=FOREVER, max_retry=2), policies=[policy]))
     at(lab, 5)
     for restarts, phase in ((1, "Running"), (2, "Terminating")):
-        lab.cluster.update(Pod, "default/train-worker-0", partial(replace, restarts=restarts))
+        update(lab.cluster, Pod, "default/train-worker-0", partial(replace, restarts=restarts))
         assert at(lab, 5).phase == phase
 
 

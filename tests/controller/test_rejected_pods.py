@@ -18,6 +18,7 @@ from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.values import SECOND, job_of, seen, task_of
 from tests.controller.controller_lab import FOREVER
 from tests.controller.test_restarts import Crashing, lab_of, used
+from tests.embed.faulty import reject_next_pods
 from tests.examples import sample
 
 REJECTED = "UnexpectedAdmissionError"
@@ -40,7 +41,7 @@ def run(lab: Crashing, seconds: float) -> VcJob:
 
 def reject_all(lab: Crashing, times: int) -> None:
     for node in range(4):
-        lab.cluster.reject_next_pods(f"node-{node}", times)
+        reject_next_pods(lab.cluster, f"node-{node}", times)
 
 
 POLICY = Policy("AbortJob", ("PodFailed", "PodEvicted"))
@@ -50,7 +51,7 @@ POLICY = Policy("AbortJob", ("PodFailed", "PodEvicted"))
 def test_F5_a_rejected_pod_is_made_again_without_policy_and_retry(pods: int) -> None:
     lab = lab_of(job_with(pods, (POLICY,)))
     for node in range(pods):
-        lab.cluster.reject_next_pods(f"node-{node}")
+        reject_next_pods(lab.cluster, f"node-{node}")
     job = run(lab, 1)
     assert job.phase == "Pending"
     assert job.counts["Pending"] == pods

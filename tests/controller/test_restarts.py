@@ -15,7 +15,6 @@ from ringwise.controller.machine import Controller
 from ringwise.controller.restarts import RestartAnswer, restart_answer
 from ringwise.durations import SECOND
 from ringwise.embed.clock import VirtualClock
-from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.loop import Decider, EmbeddedLoop
 from ringwise.embed.objects import TableWatch
@@ -30,6 +29,7 @@ from ringwise.state.vcjob import Policy, VcJob
 from ringwise.wellknown import SCHEDULER_NAMES
 from tests.builders.values import job_of, pod, task_of
 from tests.controller.controller_lab import FAST, at, lab_with, pods_in
+from tests.embed.faulty import FaultyCluster
 from tests.examples import sample
 
 FAILS = {"ringwise.io/simulate": "fail@5:9"}
@@ -79,7 +79,7 @@ class Crashing(EmbeddedLoop):
 
 
 def lab_of(job: VcJob, *, nodes: int = 4) -> Crashing:
-    cluster = EmbeddedCluster(settings=FAST)
+    cluster = FaultyCluster(settings=FAST)
     fleet = make_fleet(nodes)
     cluster.submit_all(fleet.nodes)
     cluster.submit_all(fleet.reports)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from ringwise.controller.machine import Controller
 from ringwise.durations import SECOND
 from ringwise.embed.clock import VirtualClock
-from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
@@ -16,6 +15,7 @@ from ringwise.messages.commands import Bind, Command, SetGroupStatus
 from ringwise.state.model import Node, Pod, PodGroup
 from ringwise.topology.chips import chip_names
 from tests.builders.values import CHIP
+from tests.embed.faulty import FaultyCluster
 
 
 class FirstFit:
@@ -108,7 +108,7 @@ class FirstFit:
 def lab_of(
     nodes: int = 2, *, settings: SimulationSettings | None = None, start: int = SECOND
 ) -> EmbeddedLoop:
-    cluster = EmbeddedCluster(settings=settings, now=start)
+    cluster = FaultyCluster(settings=settings, now=start)
     fleet = make_fleet(nodes)
     cluster.submit_all(fleet.nodes)
     cluster.submit_all(fleet.reports)

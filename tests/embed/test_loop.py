@@ -21,6 +21,7 @@ from ringwise.state.vcjob import VcJob
 from tests.builders import values
 from tests.builders.values import group, job_of, task_of
 from tests.embed.drains import drain
+from tests.embed.faulty import fail_next_binds
 from tests.embed.first_fit import FirstFit, lab_of
 
 MINUTE = {"ringwise.io/expected-duration": "60s"}
@@ -87,7 +88,7 @@ def test_a_past_deadline_does_not_stop_the_time() -> None:
 
 def test_a_failed_binding_is_reported_and_retried() -> None:
     lab = lab_of(1)
-    lab.cluster.fail_next_binds("node-0", 2)
+    fail_next_binds(lab.cluster, "node-0", 2)
     lab.cluster.submit(values.pod("p", uid=""))
     lab.step()
     pod = lab.cluster.get(Pod, "default/p")

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ringwise.embed.objects import ConflictError, ObjectChange, ObjectTable, TableWatch, TooOldError
+from ringwise.embed.objects import ObjectChange, ObjectTable, TableWatch, TooOldError
 from tests.examples import examples
 
 KEYS = st.sampled_from(["a", "b", "c"])
@@ -47,18 +47,6 @@ class Writers(RuleBasedStateMachine):
     @rule(kind=KINDS, key=KEYS)
     def remove(self, kind: str, key: str) -> None:
         assert self.table.remove(kind, key) == self.plain.pop((kind, key), None)
-
-    @rule(kind=KINDS, key=KEYS, value=st.integers(), other=st.integers())
-    def race(self, kind: str, key: str, value: int, other: int) -> None:
-        """Two writers read the same version: the second one gets a conflict."""
-        read = self.table.version_of(kind, key) or 0
-        self.table.put(kind, key, value, read)
-        with pytest.raises(ConflictError):
-            self.table.put(kind, key, other, read)
-        with pytest.raises(ConflictError):
-            self.table.remove(kind, key, read)
-        self.plain[kind, key] = value
-        self.note()
 
     @rule(which=st.integers(0, 1))
     def poll(self, which: int) -> None:
@@ -106,12 +94,3 @@ def test_a_watch_that_fell_behind_lists_again_and_shows_deletions() -> None:
     assert (changes[0].key, changes[0].gone) == ("lost", True)
     replayed(changes, seen)
     assert seen == {("Pod", "kept"): 1, ("Node", "n"): 4}
-
-
-def test_the_conflict_names_the_versions() -> None:
-    table = ObjectTable()
-    table.put("Pod", "a", 1)
-    with pytest.raises(ConflictError, match="Pod a is at version 1, the writer read version 0"):
-        table.put("Pod", "a", 2, 0)
-    with pytest.raises(ConflictError, match="Pod b does not exist, the writer read version 7"):
-        table.put("Pod", "b", 2, 7)

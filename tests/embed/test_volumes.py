@@ -24,6 +24,7 @@ from ringwise.state.volumes import (
 )
 from ringwise.wellknown import LAB_PROVISIONER, ZONE
 from tests.builders.values import job_of, task_of
+from tests.embed.faulty import update
 
 LOCAL = StorageClass("local", waits_for_pod=True)
 FAST = StorageClass("fast", LAB_PROVISIONER, waits_for_pod=True)
@@ -136,7 +137,7 @@ def test_a_volume_that_waits_is_given_by_the_scheduler_alone() -> None:
 def test_a_provisioner_that_runs_nowhere_makes_nothing_until_its_driver_is_there() -> None:
     cluster = cluster_of(HANGS, claim_of("hangs"))
     node = cluster.all(Node)[0]
-    cluster.update(Node, node.name, lambda one: replace(one, labels={**one.labels, ZONE: "a"}))
+    update(cluster, Node, node.name, lambda one: replace(one, labels={**one.labels, ZONE: "a"}))
     select(cluster, node.name)
     assert not kept_claim(cluster).bound
     cluster.submit(CsiNode("another", {}, {HANGS.provisioner: (ZONE,)}))

@@ -7,7 +7,7 @@ runs pods. It decides nothing.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from ringwise.embed.kubelet import (
     SimulationSettings,
     next_transition,
 )
-from ringwise.embed.nodes import NOT_ADMITTED, SimulatedNodes
+from ringwise.embed.nodes import SimulatedNodes
 from ringwise.embed.objects import ConflictError, ObjectTable, TableWatch
 from ringwise.embed.records import (
     ADDITIONS,
@@ -31,7 +31,6 @@ from ringwise.embed.records import (
     PUBLISHED,
     TIMELINE,
     ConfigMap,
-    ObjectRefusedError,
     OwnerIndex,
     TableKey,
     events_of,
@@ -95,8 +94,6 @@ class EmbeddedCluster:
         self._pod_keys: dict[str, str] = {}
         self._owners = OwnerIndex()
         self._timers = PodTimers()
-        self._failing_binds: dict[str, int] = {}
-        self._rejected_starts: dict[str, int] = {}
         for group in self.all(PodGroup):
             self._owners.add(group)
         for pod in self.all(Pod):
@@ -139,31 +136,23 @@ class EmbeddedCluster:
 
     # -- users ------------------------------------------------------------------
 
-    def submit(self, value: object, expected: int | None = None) -> int:
+    def submit(self, value: object) -> int:
         """Create an object, or update what may change of it. Returns its version."""
         name = key_of(value)
         before = self.table.get(name.kind, name.key)
         stored = merged(before, value, self.now, self._new_uid(name))
-        version = self._store(stored, expected)
+        version = self._store(stored)
         if isinstance(value, Pod) and isinstance(stored, Pod):
             self._adopt_claims(stored, value.uid)
         self._volumes.seen(stored)
         for one in (before, stored):
             if isinstance(one, Isolation) and before != stored:
-                self.nodes.isolation_changed(one.node, self.now)
+                self.nodes.report_again(one.node, self.now)
         return version
 
     def submit_all(self, values: Iterable[object]) -> None:
         for value in values:
             self.submit(value)
-
-    def update(self, kind: type[StoredKind], key: str, change: Callable[[StoredKind], StoredKind]) -> int:
-        """Read, change, write; fails when another writer was faster."""
-        version = self.table.version_of(kind.__name__, key)
-        value = self.get(kind, key)
-        if value is None or version is None:
-            raise ObjectRefusedError(f'{kind.__name__} "{key}" not found')
-        return self.table.put(kind.__name__, key, change(value), version)
 
     def delete(self, kind: str, key: str, uid: str | None = None) -> bool:
         """Delete an object and what it owns; False when there is none. With a uid: only that object."""
@@ -189,7 +178,7 @@ class EmbeddedCluster:
                 self.group_status.pop(entry.key, None)
                 self._owners.remove(entry)
             elif isinstance(entry, Isolation):
-                self.nodes.isolation_changed(entry.node, self.now)
+                self.nodes.report_again(entry.node, self.now)
         return True
 
     def cordon(self, node: str, on: bool = True) -> bool:
@@ -200,14 +189,6 @@ class EmbeddedCluster:
         self.nodes.set_ready(node, ready)
         for pod in self._pods_on(node):
             self._set_timer(pod)
-
-    def fail_next_binds(self, node: str, count: int = 1) -> None:
-        """Let the next bindings to this node fail, like a busy API server."""
-        self._failing_binds[node] = count
-
-    def reject_next_pods(self, node: str, count: int = 1) -> None:
-        """Let the kubelet of this node reject the next pods, like one whose device plugin is not back yet."""
-        self._rejected_starts[node] = count
 
     # -- commands ----------------------------------------------------------------------
 
@@ -289,9 +270,6 @@ class EmbeddedCluster:
             return f"pod {pod.key} is already on {pod.node}"
         if self.nodes.get(command.node) is None:
             return f'node "{command.node}" not found'
-        if self._failing_binds.get(command.node):
-            self._failing_binds[command.node] -= 1
-            return f"the binding to {command.node} was refused"
         rank = command.annotations.get(RANK_INDEX, "")
         bound = replace(
             pod,
@@ -367,7 +345,7 @@ class EmbeddedCluster:
             self.table.put(ADDITIONS, pod.uid, command.additions)
         self._pod_keys[pod.uid] = pod.key
         self._create_claims(pod)
-        self._store(pod, 0)
+        self._store(pod)
 
     def _create_claims(self, pod: Pod) -> None:
         """Those of its job, which the first pod needs, and its own; one that exists is used as it is."""
@@ -469,9 +447,6 @@ class EmbeddedCluster:
             case PodTransition.TERMINATE:
                 # As kubelet does since Kubernetes 1.27: a phase says that the containers have ended.
                 self._put_pod(replace(pod, phase="Failed", exit_code=TERMINATED, ended=self.now))
-            case PodTransition.START if self._rejected_starts.get(pod.node or ""):
-                self._rejected_starts[pod.node or ""] -= 1
-                self._put_pod(replace(pod, phase="Failed", rejected=NOT_ADMITTED, ended=self.now))
             case PodTransition.START:
                 started, container = self.nodes.start(pod, self.now)
                 if container is not None:
@@ -570,11 +545,11 @@ class EmbeddedCluster:
     def _put_timeline(self, pod: Pod, timeline: PodTimeline) -> None:
         self.table.put(TIMELINE, pod.uid, timeline)
 
-    def _store(self, value: object, expected: int | None = None) -> int:
+    def _store(self, value: object) -> int:
         name = key_of(value)
         if isinstance(value, Pod):
             self._pod_keys[value.uid] = value.key
-        version = self.table.put(name.kind, name.key, value, expected)
+        version = self.table.put(name.kind, name.key, value)
         if isinstance(value, (Pod, PodGroup)):
             self._owners.add(value)
         if isinstance(value, Pod) and value.node is not None and self._timeline(value) is None:

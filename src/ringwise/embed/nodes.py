@@ -69,23 +69,8 @@ class SimulatedNodes:
 
     # -- faults ------------------------------------------------------------------------
 
-    def set_health(
-        self, name: str, chips: tuple[int, ...], *, healthy: bool, network: bool = False, now: int = 0
-    ) -> None:
-        """Set the health of chips, or of their network."""
-        node = self._node(name)
-        for resource, capacity in parts.reported_chips(node).items():
-            wrong = [chip for chip in chips if not 0 <= chip < capacity]
-            if wrong:
-                raise ObjectRefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
-            report = self.own_health(self.report(name, resource) or DeviceReport(name, resource))
-            mask, bad = mask_of(chips), (report.network_unhealthy if network else report.unhealthy) or 0
-            bad = bad & ~mask if healthy else bad | mask
-            changed = replace(report, network_unhealthy=bad) if network else replace(report, unhealthy=bad)
-            self.put_report(changed, now)
-
-    def isolation_changed(self, name: str, now: int) -> None:
-        """Chips of the node were isolated or released: its device plugin reports which are free (F4)."""
+    def report_again(self, name: str, now: int) -> None:
+        """Let its device plugin report which chips are free: others are isolated now (F4), or in use."""
         node = self.get(name)
         for resource in parts.reported_chips(node) if node is not None else ():
             report = self.report(name, resource)

@@ -1,7 +1,7 @@
 """Objects with resource versions, and watches that replay every change.
 
-The table knows nothing about scheduling. An object is never changed in place: a writer puts a new one with
-the version it has read, and gets a conflict when another writer was faster.
+The table knows nothing about scheduling. An object is never changed in place: a writer puts a new one. All
+writers are on one thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HISTORY = 100_000
 
 
 class ConflictError(Exception):
-    """The object has another version or uid than the writer expects, or does not exist."""
+    """The object has another uid than the writer expects."""
 
 
 class TooOldError(Exception):
@@ -52,10 +52,6 @@ class ObjectTable:
     def get(self, kind: str, key: str) -> object | None:
         entry = self._objects.get(kind, {}).get(key)
         return None if entry is None else entry.object
-
-    def version_of(self, kind: str, key: str) -> int | None:
-        entry = self._objects.get(kind, {}).get(key)
-        return None if entry is None else entry.version
 
     def kind(self, kind: str) -> Iterator[object]:
         """Objects of a kind in the order of their creation."""
@@ -97,22 +93,17 @@ class ObjectTable:
 
     # -- writing -----------------------------------------------------------------------
 
-    def put(self, kind: str, key: str, value: object, expected: int | None = None) -> int:
-        """Write an object and return its version. With `expected` 0 it must be new."""
-        objects = self._objects.setdefault(kind, {})
-        before = objects.get(key)
-        self._check(kind, key, before, expected)
+    def put(self, kind: str, key: str, value: object) -> int:
+        """Write an object and return its version."""
         change = self._record(ObjectChange(self.version + 1, kind, key, value))
-        objects[key] = change
+        self._objects.setdefault(kind, {})[key] = change
         return change.version
 
-    def remove(self, kind: str, key: str, expected: int | None = None) -> object | None:
+    def remove(self, kind: str, key: str) -> object | None:
         """Delete an object and return it; None when there was none."""
-        before = self._objects.get(kind, {}).get(key)
-        self._check(kind, key, before, expected)
+        before = self._objects.get(kind, {}).pop(key, None)
         if before is None:
             return None
-        del self._objects[kind][key]
         self._record(ObjectChange(self.version + 1, kind, key, before.object, gone=True))
         return before.object
 
@@ -123,12 +114,6 @@ class ObjectTable:
         for change in changes:
             self._objects.setdefault(change.kind, {})[change.key] = change
         self.version = self._forgotten = version
-
-    def _check(self, kind: str, key: str, before: ObjectChange | None, expected: int | None) -> None:
-        version = 0 if before is None else before.version
-        if expected is not None and expected != version:
-            what = f"is at version {version}" if version else "does not exist"
-            raise ConflictError(f"{kind} {key} {what}, the writer read version {expected}")
 
     def _record(self, change: ObjectChange) -> ObjectChange:
         history = self._history

@@ -62,7 +62,7 @@ class RememberingCluster(EmbeddedCluster):
     #: Jobs that stopped waiting and did not start.
     stopped: set[str]
 
-    def _store(self, value: object, expected: int | None = None) -> int:
+    def _store(self, value: object) -> int:
         if not hasattr(self, "histories"):
             self.histories, self.created, self.stopped = {}, {}, set()
         if isinstance(value, Pod):
@@ -70,7 +70,7 @@ class RememberingCluster(EmbeddedCluster):
             known.pod = value
             if value.deleting and known.deleting is None:
                 known.deleting = self.now
-        version = super()._store(value, expected)
+        version = super()._store(value)
         if isinstance(value, PodGroup) and value.owner is not None:
             self.created.setdefault(value.owner.uid, value.created)
         return version

@@ -24,6 +24,7 @@ from ringwise.manifests.accounts.ledger import AccountLedger, current_parts
 from ringwise.state.model import Node, PriorityClass, Queue
 from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
 from tests.builders.values import pod_class
+from tests.embed.faulty import set_health
 from tests.examples import sample
 from tests.scheduler.accounting.history import RememberingCluster
 from tests.scheduler.rig import configuration, gangs_may_end
@@ -105,15 +106,13 @@ class Run:
                 self.submit()
             case "chip":
                 chips = tuple(range(8))
-                self.cluster.nodes.set_health(
-                    self.random.choice(nodes), chips, healthy=False, now=self.cluster.now
-                )
+                set_health(self.cluster, self.random.choice(nodes), chips, healthy=False)
             case "node":
                 self.cluster.set_ready(self.random.choice(nodes), False)
             case "heal":
                 for node in nodes:
                     self.cluster.set_ready(node, True)
-                    self.cluster.nodes.set_health(node, tuple(range(8)), healthy=True, now=self.cluster.now)
+                    set_health(self.cluster, node, tuple(range(8)), healthy=True)
             case "delete":
                 jobs = self.cluster.all(VcJob)
                 if jobs:

@@ -29,6 +29,7 @@ from ringwise.messages.events import Event, EvictFailed
 from ringwise.state.model import Node, NodeReport, Pod
 from ringwise.state.vcjob import VcJob
 from tests.builders.values import vcjob
+from tests.embed.faulty import FaultyCluster, fail_next_binds, set_health
 from tests.examples import sample
 from tests.scheduler.rig import configuration
 
@@ -45,7 +46,7 @@ HELD = 110 * SECOND
 def switch_storm() -> tuple[EmbeddedCluster, Configuration]:
     """Six switches of four nodes; 24 nodes, of which the jobs use 12."""
     fleet = make_fleet(24, leaf_size=4)
-    cluster = EmbeddedCluster(settings=SimulationSettings(), now=1000 * SECOND)
+    cluster = FaultyCluster(settings=SimulationSettings(), now=1000 * SECOND)
     cluster.submit_all([*fleet.nodes, *fleet.reports])
     assert fleet.topology is not None
     cluster.submit(fleet.topology)
@@ -60,7 +61,7 @@ def switch_storm() -> tuple[EmbeddedCluster, Configuration]:
 def superpod_storm() -> tuple[EmbeddedCluster, Configuration]:
     """Two SuperPoDs of eight nodes; two jobs with blocks of two nodes."""
     fleet = make_fleet(16, "a3-x16-superpod", superpod_size=8)
-    cluster = EmbeddedCluster(settings=SimulationSettings(), now=1000 * SECOND)
+    cluster = FaultyCluster(settings=SimulationSettings(), now=1000 * SECOND)
     cluster.submit_all([*fleet.nodes, *fleet.reports])
     cluster.submit(vcjob("blocks", 4, 16, FORCE, A3, max_retry=1000))
     cluster.submit(vcjob("inference", 2, 16, POD_LEVEL, {**A3, **ONLY_PODS}, max_retry=1000))
@@ -149,7 +150,7 @@ class Storm(EmbeddedLoop):
     def _set(self, node: str, how: str, *, healthy: bool) -> None:
         match how:
             case "chip":
-                self.cluster.nodes.set_health(node, tuple(range(8)), healthy=healthy, now=self.cluster.now)
+                set_health(self.cluster, node, tuple(range(8)), healthy=healthy)
             case "node":
                 self.cluster.set_ready(node, healthy)
             case "switch":
@@ -165,7 +166,7 @@ class Storm(EmbeddedLoop):
             good = [node for node in (used or nodes) if node not in self.bad_since]
             self.breaks(self.random.choice(good))
         if self.random.random() < 0.2:
-            self.cluster.fail_next_binds(self.random.choice(nodes))
+            fail_next_binds(self.cluster, self.random.choice(nodes))
         self.refuse = self.random.choice([0.0, 0.0, 0.5])
         self.die = self.random.choice([0.0, 0.0, 0.05, 0.3])
         self.run_until(self.cluster.now + self.random.choice([0, 1, 3, 10, 40]) * SECOND)

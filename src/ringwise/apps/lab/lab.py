@@ -353,7 +353,7 @@ class LiveLab:
                 self._store(value, answer)
             if isinstance(value, DeviceReport) and value.node in here_before:
                 # The report may be older than the pods that run here: report again what is in use.
-                self.cluster.nodes.set_health(value.node, (), healthy=True, now=self.cluster.now)
+                self.cluster.nodes.report_again(value.node, self.cluster.now)
         self.turn()
         self._carry_out(submission, answer)
         return answer
