@@ -113,6 +113,28 @@ def confirm(question: str, verb: str) -> None:
         raise stop("nothing was changed", code=ExitCode.FAILED)
 
 
+@contextmanager
+def running_component(name: str) -> Iterator[None]:
+    """Write the log of a component that runs until a signal. What ends it is printed without a traceback."""
+    from ringwise.apps.journal.format import JournalError
+    from ringwise.kube.run.leader_election import LeaseSettingsError
+    from ringwise.kube.run.runner import CoreFailedError
+    from ringwise.kubeclient.credentials import KubeConfigError
+    from ringwise.log import configure
+    from ringwise.manifests.text.errors import DocumentError
+    from ringwise.metrics.endpoints import AddressError
+
+    configure()
+    try:
+        yield
+    except (KubeConfigError, LeaseSettingsError, DocumentError, AddressError, JournalError) as error:
+        raise stop(*str(error).splitlines()) from None
+    except OSError as error:
+        raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
+    except CoreFailedError as error:
+        raise stop(f"the {name} failed: {error}", code=ExitCode.INTERNAL_ERROR) from None
+
+
 def has_grpc() -> bool:
     """Whether what the device plugin needs is installed."""
     from importlib.util import find_spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,7 @@ from ringwise.cli.options import (
     files_option,
     option,
 )
-from ringwise.cli.output import complain, stop
+from ringwise.cli.output import complain, running_component, stop
 
 if TYPE_CHECKING:
     from ringwise.web.application import DashboardServer
@@ -43,16 +43,12 @@ AFTER_DECISION = "note: the page shows chips that pending jobs would get now as 
 @HOSTS
 @CERTIFICATE
 def web_command(
-    kubeconfig: str | None,
-    context: str | None,
     journals: tuple[Path, ...],
     files: tuple[str, ...],
     config: Path | None,
     boards: tuple[Path, ...],
     web_address: str | None,
-    web_hosts: tuple[str, ...],
-    web_tls_cert_file: Path | None,
-    web_tls_private_key_file: Path | None,
+    **options: Any,
 ) -> None:
     """Serve the dashboard of a cluster until Ctrl-C.
 
@@ -65,12 +61,12 @@ def web_command(
         raise click.UsageError(
             "--journal can be used only once; rotated files of the journal are read with it"
         )
+    certificate = ("web_tls_cert_file", "web_tls_private_key_file")
     if not journals and not files:
-        _beside_cluster(
-            kubeconfig, context, boards, web_address, (web_hosts, web_tls_cert_file, web_tls_private_key_file)
-        )
+        more = [options.pop(name) for name in ("web_hosts", *certificate)]
+        _beside_cluster(web_address, boards, more, **options)
         return
-    if web_tls_cert_file is not None or web_tls_private_key_file is not None:
+    if any(options[name] is not None for name in certificate):
         raise click.UsageError(
             "the dashboard of files listens on this machine only and does not use a certificate"
         )
@@ -80,38 +76,16 @@ def web_command(
         serve(_of_files(files, config, boards), web_address)
 
 
-def _beside_cluster(
-    kubeconfig: str | None,
-    context: str | None,
-    boards: tuple[Path, ...],
-    address: str | None,
-    more: tuple[tuple[str, ...], Path | None, Path | None],
-) -> None:
-    from ringwise.apps.live import NothingReadableError
+def _beside_cluster(address: str | None, boards: tuple[Path, ...], more: list[Any], **cluster: Any) -> None:
+    """`more`: names and certificate of the dashboard; `cluster`: the options that name it."""
     from ringwise.apps.web.options import DASHBOARD_PORT, WebOptions
     from ringwise.apps.web.standalone import run_standalone
-    from ringwise.kube.run.runner import CoreFailedError
-    from ringwise.kubeclient.client import ApiError, UnreachableError
-    from ringwise.kubeclient.config import find_access
-    from ringwise.kubeclient.credentials import KubeConfigError
-    from ringwise.log import configure
-    from ringwise.metrics.endpoints import AddressError
+    from ringwise.cli.query.queries import find_cluster, talking_to_cluster
 
-    configure()
-    try:
+    with running_component("dashboard"), talking_to_cluster(unreachable=ExitCode.BAD_INPUT):
         web = WebOptions(address or f"127.0.0.1:{DASHBOARD_PORT}", *more, or_any_port=address is None)
         web.check()
-        run_standalone(web, find_access(kubeconfig, context), load_catalog(boards), _print_url)
-    except AddressError as error:
-        raise stop(str(error)) from None
-    except (KubeConfigError, UnreachableError, NothingReadableError) as error:
-        raise stop(f"ringwise: {error}") from None
-    except ApiError as error:
-        raise stop(f"ringwise: the API server rejected the request: {error}", code=ExitCode.FAILED) from None
-    except OSError as error:
-        raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
-    except CoreFailedError as error:
-        raise stop(f"the dashboard failed: {error}", code=ExitCode.INTERNAL_ERROR) from None
+        run_standalone(web, find_cluster(cluster), load_catalog(boards), _print_url)
 
 
 def _print_url(url: str) -> None:

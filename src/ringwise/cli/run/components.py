@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.options import (
     DIRECTORY,
     PATH,
@@ -26,9 +25,8 @@ from ringwise.cli.options import (
     take_web,
     with_options,
 )
-from ringwise.cli.output import stop
+from ringwise.cli.output import running_component, stop
 from ringwise.grammar import quoted
-from ringwise.log import configure
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import (
     CONTROLLER_CONFIG_MAP,
@@ -245,33 +243,15 @@ def controller_command(**options: Any) -> None:
 
 def _run_component(options: ComponentOptions) -> None:
     """Run until a signal; what is wrong with the options is one line and exit code 2."""
-    from ringwise.apps.journal.format import JournalError
     from ringwise.apps.kube_scheduler import run
-    from ringwise.kube.run.leader_election import LeaseSettingsError
-    from ringwise.kube.run.runner import CoreFailedError
-    from ringwise.kubeclient.credentials import KubeConfigError
-    from ringwise.manifests.text.errors import DocumentError
-    from ringwise.metrics.endpoints import AddressError, parse_address
+    from ringwise.metrics.endpoints import parse_address
 
-    configure()
-    try:
+    with running_component("scheduler"):
         for address in filter(None, (options.metrics_address, options.health_address)):
             parse_address(address)
         if options.web is not None:
             options.web.check()
         run(options)
-    except (
-        KubeConfigError,
-        LeaseSettingsError,
-        DocumentError,
-        AddressError,
-        JournalError,
-    ) as error:
-        raise stop(*str(error).splitlines()) from None
-    except OSError as error:
-        raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
-    except CoreFailedError as error:
-        raise stop(f"the scheduler failed: {error}", code=ExitCode.INTERNAL_ERROR) from None
 
 
 @click.command("admission")
@@ -308,19 +288,12 @@ def admission_command(**options: Any) -> None:
     Secret.
     """
     from ringwise.apps.admission.webhook import Options, run
-    from ringwise.kubeclient.credentials import KubeConfigError
-    from ringwise.manifests.text.errors import DocumentError
-    from ringwise.metrics.endpoints import AddressError, parse_address
+    from ringwise.metrics.endpoints import parse_address
 
     if (options["certificate"] is None) != (options["key"] is None):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file must be set together")
-    configure()
-    try:
+    with running_component("webhook"):
         chosen = Options(**options)
         for address in filter(None, (chosen.address, chosen.health_address)):
             parse_address(address)
         run(chosen)
-    except (KubeConfigError, AddressError, DocumentError) as error:
-        raise stop(*str(error).splitlines()) from None
-    except OSError as error:
-        raise stop(error.strerror or str(error)) from None
