@@ -28,6 +28,7 @@ from ringwise.apps.journal.format import (
 )
 from ringwise.apps.loading import cluster_events, job_events
 from ringwise.apps.replay import replay
+from ringwise.apps.web.snapshot import end_of_journal
 from ringwise.cli.lab.replay import replay_command
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import read_bundle
@@ -169,6 +170,9 @@ def test_whether_pods_wait_for_pod_groups_is_recorded(awaits_groups: bool, tmp_p
     file.write_bytes(b"".join(lines))
     answer = replay(open_journal(file), shipped_catalog())
     assert (answer.batches, answer.difference) == (1, None)
+    # What the dashboard shows of it.
+    shown, _, _ = end_of_journal(file, shipped_catalog())
+    assert any(placement.node >= 0 for placement in shown.cluster.pods.values()) is not awaits_groups
 
 
 def test_reasons_are_part_of_a_batch() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -12,6 +12,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.journal.format import LEFT_OUT, JournalError, JournalFile, ReadBatch, plain_command
 from ringwise.durations import time_text
 from ringwise.grammar import counted
+from ringwise.messages.commands import Command
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog
@@ -23,43 +24,56 @@ from ringwise.wellknown import (
 )
 
 
+def decided_again(
+    journal: JournalFile, catalog: BoardCatalog
+) -> Iterator[tuple[ReadBatch, Scheduler | None, list[Command]]]:
+    """Yield each batch with the scheduler that has handled it, and its commands.
+
+    None: what came before, from the start of a scheduler, is not in the journal.
+    """
+    scheduler: Scheduler | None = None
+    before: ReadBatch | None = None
+    with closing(journal.batches) as batches:
+        for recorded in batches:
+            if recorded.snapshot:
+                continue
+            section = recorded.section
+            if recorded.begins:
+                scheduler = new_scheduler(
+                    section.configuration,
+                    catalog,
+                    section.scheduler_names,
+                    awaits_groups=section.awaits_groups,
+                )
+            elif not recorded.follows(before):
+                scheduler = None
+            before = recorded
+            commands: list[Command] = []
+            if scheduler is not None:
+                commands = scheduler.handle(recorded.events, recorded.now, recorded.decide, recorded.marks)
+            yield recorded, scheduler, commands
+
+
 def replay(journal: JournalFile, catalog: BoardCatalog) -> ReplayDocument:
     """Let new schedulers handle the recorded events, and compare their commands with the recorded ones.
 
     What follows a gap, or a beginning that was rotated away, is left out with a note, up to the next start.
     Raises JournalError when nothing is left.
     """
-    scheduler: Scheduler | None = None
-    before: ReadBatch | None = None
     batches = events = commands = 0
     omitted = _OmittedBatches()
     difference: DifferenceFields | None = None
-    with closing(journal.batches) as recorded_batches:
-        for recorded in recorded_batches:
-            if recorded.snapshot:
-                continue
-            section = recorded.section
-            if not recorded.follows(before):
-                scheduler = None
-                if recorded.begins:
-                    scheduler = new_scheduler(
-                        section.configuration,
-                        catalog,
-                        section.scheduler_names,
-                        awaits_groups=section.awaits_groups,
-                    )
-            before = recorded
-            if scheduler is None:
-                omitted.add(recorded)
-                continue
-            answer = scheduler.handle(recorded.events, recorded.now, recorded.decide, recorded.marks)
-            batches += 1
-            events += len(recorded.events)
-            commands += len(answer)
-            again = [_again(plain_command(command)) for command in answer]
-            difference = _compare(recorded, _decisions(recorded.commands), _decisions(again))
-            if difference is not None:
-                break
+    for recorded, scheduler, answer in decided_again(journal, catalog):
+        if scheduler is None:
+            omitted.add(recorded)
+            continue
+        batches += 1
+        events += len(recorded.events)
+        commands += len(answer)
+        again = [_again(plain_command(command)) for command in answer]
+        difference = _compare(recorded, _decisions(recorded.commands), _decisions(again))
+        if difference is not None:
+            break
     if omitted.batches and not batches:
         raise JournalError(f"{journal.first.path}: {omitted}; no file contains the start of a scheduler")
     notes = [*journal.notes, *([str(omitted)] if omitted.batches else ())]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from ringwise import __version__
-from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.journal.format import JournalError, ReadBatch, open_journal
+from ringwise.apps.journal.format import JournalError, open_journal
+from ringwise.apps.replay import decided_again
 from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.grammar import counted
 from ringwise.scheduler.core.machine import Scheduler
@@ -64,23 +63,10 @@ def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, in
     """
     journal = open_journal(path)
     scheduler: Scheduler | None = None
-    before: ReadBatch | None = None
     now = omitted = 0
-    with closing(journal.batches) as batches:
-        for recorded in batches:
-            if recorded.snapshot:
-                continue
-            section = recorded.section
-            if recorded.begins:
-                scheduler = new_scheduler(section.configuration, catalog, section.scheduler_names)
-            elif not recorded.follows(before):
-                scheduler = None
-            before = recorded
-            if scheduler is None:
-                omitted += 1
-                continue
-            scheduler.handle(recorded.events, recorded.now, recorded.decide, recorded.marks)
-            now = recorded.now
+    for recorded, scheduler, _ in decided_again(journal, catalog):
+        omitted += scheduler is None
+        now = now if scheduler is None else recorded.now
     if scheduler is None:
         raise JournalError(f"{path}: no file contains the start of the last scheduler")
     notes = list(journal.notes)
