@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.web.kube import CACHE_SECONDS, Recent, read_documents
+from ringwise.apps.web.job_documents import Recent
+from ringwise.apps.web.kube import CACHE_SECONDS, read_documents
 from ringwise.kubeclient.client import ApiError, UnreachableError
 from ringwise.manifests.accounts.document import (
     FORMAT,
@@ -66,7 +67,7 @@ async def test_where_none_is_kept_it_says_so() -> None:
 
 
 async def test_documents_are_read_once_a_minute_for_all() -> None:
-    times, answers = iter([0.0, 30.0, 59.0, 60.0, 60.0, 61.0]), iter([[("first", "")], [("second", "")]])
+    times, answers = iter([0.0, 0.0, 30.0, 59.0, 60.0, 60.0, 61.0]), iter([[("first", "")], [("second", "")]])
 
     async def read() -> Any:
         return next(answers)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -46,6 +45,8 @@ from ringwise.web.hub import Core, WatchedScheduler
 
 if TYPE_CHECKING:
     from ringwise.views.documents.dashboard import DashboardMovesDocument, DashboardProblemsDocument
+
+Value = TypeVar("Value")
 
 #: Names and texts.
 Documents = Sequence[tuple[str, str]]
@@ -126,6 +127,34 @@ CLUSTER_DOCUMENTS: dict[str, Callable[[ViewAnswers], object]] = {
 ReadFindings = Callable[[], Awaitable[Sequence[Finding]]]
 
 
+class Recent(Generic[Value]):
+    """Reads a value at most once in so many seconds, for all who ask."""
+
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[Value]],
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        spared: float = 0.0,
+    ) -> None:
+        """`spared`: for how many times as long as it took to read, if that is longer."""
+        self._read, self._seconds, self._spared, self._clock = read, seconds, spared, clock
+        self._turn = asyncio.Lock()
+        #: Until when the value counts, and the value.
+        self._last: tuple[float, Value] | None = None
+
+    async def __call__(self) -> Value:
+        async with self._turn:
+            began = self._clock()
+            if self._last is None or began >= self._last[0]:
+                value = await self._read()
+                # A server that is slow to answer is asked once for all who wait.
+                ended = self._clock()
+                self._last = ended + max(self._seconds, self._spared * (ended - began)), value
+            return self._last[1]
+
+
 async def no_findings() -> Sequence[Finding]:
     return ()
 
@@ -146,9 +175,8 @@ class SchedulerAnswers:
     reported: ReadFindings = no_findings
     written: WrittenReasons | None = None
     renews_reports: bool = True
-    #: By the name of a document: who makes it now, and until when the last one is good.
-    _turns: dict[str, asyncio.Lock] = field(init=False, default_factory=dict)
-    _cache: dict[str, tuple[_Document, float]] = field(init=False, default_factory=dict)
+    #: By their names.
+    _documents: dict[str, Recent[_Document]] = field(init=False, default_factory=dict)
 
     async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         read = await self._read_budgets()
@@ -171,22 +199,21 @@ class SchedulerAnswers:
 
     async def document(self, asker: Asker, name: str) -> Mapping[str, Any]:
         """Many ask for it again and again, so it is made now and then: rarely if it takes long."""
-        async with self._turns.setdefault(name, asyncio.Lock()):
-            document, until = self._cache.get(name, ({}, -math.inf))
-            began = time.monotonic()
-            if began >= until:
-                budgets = await self._read_budgets()
-                reported = await self.reported() if name == "problems" else ()
+        recent = self._documents.get(name)
+        if recent is None:
+            recent = self._documents[name] = Recent(partial(self._make, name), DOCUMENT_PERIOD, spared=SPARED)
+        return await recent()
 
-                def make(scheduler: WatchedScheduler, now: int) -> object:
-                    beside = budgets, reported, self.written
-                    answers = ViewAnswers(scheduler.view, now, *beside, renews_reports=self.renews_reports)
-                    return CLUSTER_DOCUMENTS[name](answers)
+    async def _make(self, name: str) -> _Document:
+        budgets = await self._read_budgets()
+        reported = await self.reported() if name == "problems" else ()
 
-                document = await self._answer(make)
-                ended = time.monotonic()
-                self._cache[name] = document, ended + max(DOCUMENT_PERIOD, SPARED * (ended - began))
-            return document
+        def make(scheduler: WatchedScheduler, now: int) -> object:
+            beside = budgets, reported, self.written
+            answers = ViewAnswers(scheduler.view, now, *beside, renews_reports=self.renews_reports)
+            return CLUSTER_DOCUMENTS[name](answers)
+
+        return await self._answer(make)
 
     async def _read_budgets(self) -> BudgetsRead:
         # A copy of the process has no connections.

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 from urllib.parse import quote
 
-from ringwise import __version__
 from ringwise.apps.live_accounts import accounts_of
 from ringwise.apps.queries import unreadable
 from ringwise.apps.scheduler_health import SchedulerLeases, lease_findings, read_leases
-from ringwise.apps.web.job_documents import BudgetsRead, Documents, ReadAccounts, SchedulerAnswers
+from ringwise.apps.web.job_documents import BudgetsRead, Documents, ReadAccounts, Recent, SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.replicas import Replicas
 from ringwise.apps.web.serving import CERTIFICATE_INTERVAL, listening_with_files
+from ringwise.apps.web.snapshot import dashboard_source
 from ringwise.kube.run.core_thread import CoreStoppedError
 from ringwise.kube.run.runner import Runner
 from ringwise.kube.write.disruption_budgets import read_budgets
@@ -26,7 +24,6 @@ from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.findings import Finding
 from ringwise.views.documents.accounting import GroupBy
-from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.web.application import API, Asker, DashboardServer
 from ringwise.web.guard import Guard, RequestRefusedError
@@ -39,9 +36,6 @@ MEMORY = "what only the leader remembers: reservations, waits after faults and f
 
 #: Seconds.
 BUDGETS_PERIOD = 5.0
-
-
-Value = TypeVar("Value")
 
 
 class KubeCore:
@@ -81,29 +75,6 @@ class KubeCore:
 
 #: Seconds for which documents are kept: they are written once a minute, and are many megabytes.
 CACHE_SECONDS = 60.0
-
-
-class Recent(Generic[Value]):
-    """Reads a value at most once in so many seconds, for all who ask."""
-
-    def __init__(
-        self,
-        read: Callable[[], Awaitable[Value]],
-        seconds: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._read, self._seconds, self._clock = read, seconds, clock
-        self._turn = asyncio.Lock()
-        #: When it was read, and the value.
-        self._last: tuple[float, Value] | None = None
-
-    async def __call__(self) -> Value:
-        async with self._turn:
-            if self._last is None or self._clock() - self._last[0] >= self._seconds:
-                value = await self._read()
-                # A server that is slow to answer is asked once for all who wait.
-                self._last = self._clock(), value
-            return self._last[1]
 
 
 async def list_budgets(client: Client) -> BudgetsRead:
@@ -209,17 +180,8 @@ def serving_dashboard(
     """
     core = KubeCore(runner, scheduler)
 
-    def source() -> DashboardSource:
-        return {
-            "kind": "cluster",
-            "name": client.access.server,
-            "version": __version__,
-            "live": True,
-            "leader": core.leader,
-        }
-
     guard = Guard(options.hosts, None if options.local else ApiServerTokens(client))
-    hub = Hub(core, source, written=written)
+    hub = Hub(core, lambda: dashboard_source("cluster", client.access.server, core.leader), written=written)
     replicas = Replicas(options.replicas, options.certificate) if options.replicas else None
     read = accounts or partial(accounts_of, client, VOLCANO_SYSTEM)
 

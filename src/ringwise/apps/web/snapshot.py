@@ -43,16 +43,18 @@ class LoopCore:
     copy = call
 
 
+def dashboard_source(kind: str, name: str, leader: str = "", *, live: bool = True) -> DashboardSource:
+    return {"kind": kind, "name": name, "version": __version__, "live": live, "leader": leader}
+
+
 def snapshot_dashboard(
     view: SchedulerView, now: int, kind: str, name: str, journals: Sequence[Path] = ()
 ) -> DashboardServer:
     snapshot = _Snapshot(view)
     core = LoopCore(lambda: (snapshot, now))
 
-    def source() -> DashboardSource:
-        return {"kind": kind, "name": name, "version": __version__, "live": False, "leader": ""}
-
-    return DashboardServer(Hub(core, source), SchedulerAnswers(core, lambda: journals), Guard())
+    hub = Hub(core, lambda: dashboard_source(kind, name, live=False))
+    return DashboardServer(hub, SchedulerAnswers(core, lambda: journals), Guard())
 
 
 def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, int, list[str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.change.targets import POLL_SECONDS, change_target
+from ringwise.cli.change.targets import POLL_SECONDS, ClusterTarget, change_target
 from ringwise.cli.commands import program_of
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
@@ -24,7 +24,7 @@ from ringwise.cli.options import (
 from ringwise.cli.output import complain, confirm, spinner, stop
 from ringwise.cli.query.queries import (
     ask,
-    cluster_source,
+    cluster_opener,
     in_cluster_hint,
     lab_client,
     show,
@@ -121,9 +121,11 @@ def drain_command(
     if wait and at is None:
         raise click.UsageError("--wait requires --at")
     wanted = DrainOptions(target, yes, force, at, wait, timeout, output)
-    change_target(options).carry_out(
-        lambda lab: _drain_lab(lab, wanted), lambda access: _drain_cluster(access, wanted, options)
-    )
+    drained = change_target(options)
+    if isinstance(drained, ClusterTarget):
+        _drain_cluster(drained.access, wanted, options)
+    else:
+        _drain_lab(drained.lab, wanted)
 
 
 # -- the question --------------------------------------------------------------------------------
@@ -275,7 +277,7 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
     except ValueError as problem:
         raise click.BadParameter(str(problem), param_hint="'--at'") from None
     with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
-        source = cluster_source(access, options, now)
+        source = cluster_opener(access, options)(now=now, notify=complain)
         bundle, configuration = source.bundle, source.configuration
         objects = objects_of(bundle, configuration, source.catalog, now)
         place = find_target(objects.view, target)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,19 +23,18 @@ from ringwise.durations import SECOND
 if TYPE_CHECKING:
     from ringwise.kubeclient.config import Access
 
-    InLab = Callable[[Path | None], object]
-    InCluster = Callable[[Access], object]
-
-
 #: Interval in seconds at which a lab is polled.
 POLL_SECONDS = 0.5
 #: Timeout of a MovePlan, in nanoseconds; longer than any takes.
 _LONGEST = 2 * 3600 * SECOND
 
 
-class ChangeTarget(Protocol):
+class LabTarget:
     #: The program of the commands that messages suggest.
-    program: str
+    program = "ringwise"
+
+    def __init__(self, lab: Path | None) -> None:
+        self.lab = lab
 
     def change(self, action: str, request: msgspec.Struct, doing: str = "", document: Any = Any) -> Any:
         """Make a change and return the answer. Errors end the command with one line.
@@ -44,25 +42,10 @@ class ChangeTarget(Protocol):
         Returns None if the change was made, but the target did not answer in time. `doing`: the text
         that is shown meanwhile. `document`: the type of the answer.
         """
-
-    def follow(self, plan: str) -> tuple[str, str]:
-        """Wait until the MovePlan ends, and return its state and message."""
-
-    def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
-        """Make a change of several steps that asks for confirmation, such as a drain."""
-
-
-class LabTarget:
-    program = "ringwise"
-
-    def __init__(self, lab: Path | None) -> None:
-        self._lab = lab
-
-    def change(self, action: str, request: msgspec.Struct, doing: str = "", document: Any = Any) -> Any:
         from ringwise.apps.lab.client import NoLabError
 
         acknowledged = False
-        with lab_client(self._lab, doing or action, hint=in_cluster_hint()) as client:
+        with lab_client(self.lab, doing or action, hint=in_cluster_hint()) as client:
             show_progress = client.on_progress
 
             def progress(tried: int) -> None:
@@ -80,9 +63,10 @@ class LabTarget:
                 return None
 
     def follow(self, plan: str) -> tuple[str, str]:
+        """Wait until the MovePlan ends, and return its state and message."""
         from ringwise.apps.lab.requests import FollowRequest
 
-        with lab_client(self._lab, "moving jobs") as client:
+        with lab_client(self.lab, "moving jobs") as client:
             limit = 0
             while True:
                 answer = client.do("follow", FollowRequest(plan, limit))
@@ -94,34 +78,33 @@ class LabTarget:
                     time.sleep(POLL_SECONDS)
                 limit = limit or answer["now"] + _LONGEST
 
-    def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
-        in_lab(self._lab)
-
 
 class ClusterTarget:
+    """The same requests, carried out with the rights of the user."""
+
     program = "kubectl ringwise"
 
     def __init__(self, access: Access) -> None:
-        self._access = access
+        self.access = access
 
     def change(self, action: str, request: msgspec.Struct, doing: str = "", document: Any = Any) -> Any:
         from ringwise.apps.live_changes import CHANGES
 
         with talking_to_cluster(), spinner(doing or action):
-            return CHANGES[action](self._access, action, request)
+            return CHANGES[action](self.access, action, request)
 
     def follow(self, plan: str) -> tuple[str, str]:
         from ringwise.apps.live_changes import NotFollowedError, follow
 
         try:
             with talking_to_cluster(), spinner("moving jobs") as progress:
-                ended = follow(self._access, plan, progress)
+                ended = follow(self.access, plan, progress)
         except NotFollowedError as problem:
             raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None
         return ended.state, ended.why
 
-    def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
-        in_cluster(self._access)
+
+ChangeTarget = LabTarget | ClusterTarget
 
 
 def change_target(options: dict[str, Any]) -> ChangeTarget:

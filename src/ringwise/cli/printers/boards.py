@@ -21,9 +21,10 @@ from ringwise.views.boards import (
     rings_text,
     table_grid,
 )
+from ringwise.views.documents.reference import BoardDocument, BoardsDocument
 
 
-def print_boards(console: Console, catalog: BoardCatalog) -> None:
+def print_boards(console: Console, _document: BoardsDocument, catalog: BoardCatalog) -> None:
     columns = [
         Column("board", "name"),
         Column("chips", "chips_per_node", right=True),
@@ -37,7 +38,7 @@ def print_boards(console: Console, catalog: BoardCatalog) -> None:
     Table.of(columns, list(catalog)).print(console)
 
 
-def print_board(console: Console, board: Board) -> None:
+def print_board(console: Console, _document: BoardDocument, board: Board) -> None:
     spec = RULE_SPECS[board.rule]
     print_line(console, f"[bold]{escape(board.name)}[/bold]  {escape(board.title)}")
     console.print()

@@ -11,7 +11,8 @@ import click
 from ringwise.cli.completion import CompletedName, shipped_board_names
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.options import PATH, OutputFormat, option
-from ringwise.cli.output import print_document, stdout_console, stop
+from ringwise.cli.output import stop
+from ringwise.cli.query.queries import show as show_document
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.errors import DocumentError
 from ringwise.topology.boards import BoardCatalog
@@ -72,13 +73,8 @@ def show(
         raise InputError(
             f'board "{name}" not found; must be one of {", ".join(names)}{did_you_mean(name, names)}'
         )
-    output = output or group[0]
-    if output not in (None, "table"):
-        print_document(board_document(board), output)
-        return
-    from ringwise.cli.printers.boards import print_board
-
-    print_board(stdout_console(), board)
+    document = board_document(board)
+    show_document(document, output or group[0] or "table", "boards.print_board", board=board)
 
 
 def _catalog(board_files: tuple[Path, ...]) -> BoardCatalog:
@@ -89,9 +85,4 @@ def _catalog(board_files: tuple[Path, ...]) -> BoardCatalog:
 
 
 def _print_list(catalog: BoardCatalog, output: str | None) -> None:
-    if output not in (None, "table"):
-        print_document(boards_document(catalog), output)
-        return
-    from ringwise.cli.printers.boards import print_boards
-
-    print_boards(stdout_console(), catalog)
+    show_document(boards_document(catalog), output or "table", "boards.print_boards", catalog=catalog)

@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -188,45 +189,33 @@ def reading_objects(*, may_skip: bool) -> Iterator[None]:
 
 @contextmanager
 def _clusters(options: dict[str, Any], follows: bool) -> Iterator[Callable[[], QuerySource]]:
-    from ringwise.apps.sources.cluster import ClusterSource
-    from ringwise.cli.inputs import load_catalog, load_configuration
-
-    config, boards = options.get("config"), options.get("boards", ())
-    configuration = None if config is None else load_configuration(config)
-    catalog, access = load_catalog(boards), find_cluster(options)
+    access = find_cluster(options)
     if options.get("namespace"):
         from dataclasses import replace
 
         access = replace(access, namespace=options["namespace"])
+    opener = cluster_opener(access, options)
     if follows:
         from ringwise.apps.following import FollowedCluster
 
         with FollowedCluster(access) as followed:
-            yield lambda: ClusterSource(
-                access, catalog, boards, configuration=configuration, live=followed.look()
-            )
+            yield lambda: opener(live=followed.look())
         return
     with spinner("reading the cluster") as show_text:
-        yield lambda: ClusterSource(
-            access,
-            catalog,
-            boards,
-            configuration=configuration,
+        yield lambda: opener(
             notify=complain,
             progress=lambda kind, count: show_text(f"reading the cluster: {count} {kind}"),
         )
 
 
-def cluster_source(access: Access, options: dict[str, Any], now: int | None = None) -> ClusterSource:
-    """The cluster as the options of a command that changes something name it."""
+def cluster_opener(access: Access, options: dict[str, Any]) -> Callable[..., ClusterSource]:
+    """What opens the cluster with the configuration and the boards of the options."""
     from ringwise.apps.sources.cluster import ClusterSource
     from ringwise.cli.inputs import load_catalog, load_configuration
 
-    config, boards = options["config"], options["boards"]
+    config, boards = options.get("config"), options.get("boards", ())
     configuration = None if config is None else load_configuration(config)
-    return ClusterSource(
-        access, load_catalog(boards), boards, configuration=configuration, now=now, notify=complain
-    )
+    return partial(ClusterSource, access, load_catalog(boards), boards, configuration=configuration)
 
 
 def find_cluster(options: dict[str, Any]) -> Access:
