@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 AFTER_DECISION = "note: the page shows chips that pending jobs would get now as used"
 
 
+_CERTIFICATE = ("web_tls_cert_file", "web_tls_private_key_file")
+
+
 @click.command("web")
 @api_server_options
 @option(
@@ -61,12 +64,10 @@ def web_command(
         raise click.UsageError(
             "--journal can be used only once; rotated files of the journal are read with it"
         )
-    certificate = ("web_tls_cert_file", "web_tls_private_key_file")
     if not journals and not files:
-        more = [options.pop(name) for name in ("web_hosts", *certificate)]
-        _beside_cluster(web_address, boards, more, **options)
+        _beside_cluster(web_address, boards, options)
         return
-    if any(options[name] is not None for name in certificate):
+    if any(options[name] is not None for name in _CERTIFICATE):
         raise click.UsageError(
             "the dashboard of files listens on this machine only and does not use a certificate"
         )
@@ -76,16 +77,21 @@ def web_command(
         serve(_of_files(files, config, boards), web_address)
 
 
-def _beside_cluster(address: str | None, boards: tuple[Path, ...], more: list[Any], **cluster: Any) -> None:
-    """`more`: names and certificate of the dashboard; `cluster`: the options that name it."""
+def _beside_cluster(address: str | None, boards: tuple[Path, ...], options: dict[str, Any]) -> None:
     from ringwise.apps.web.options import DASHBOARD_PORT, WebOptions
     from ringwise.apps.web.standalone import run_standalone
     from ringwise.cli.query.queries import find_cluster, talking_to_cluster
 
     with running_component("dashboard"), talking_to_cluster(unreachable=ExitCode.BAD_INPUT):
-        web = WebOptions(address or f"127.0.0.1:{DASHBOARD_PORT}", *more, or_any_port=address is None)
+        web = WebOptions(
+            address or f"127.0.0.1:{DASHBOARD_PORT}",
+            options["web_hosts"],
+            options["web_tls_cert_file"],
+            options["web_tls_private_key_file"],
+            or_any_port=address is None,
+        )
         web.check()
-        run_standalone(web, find_cluster(cluster), load_catalog(boards), _print_url)
+        run_standalone(web, find_cluster(options), load_catalog(boards), _print_url)
 
 
 def _print_url(url: str) -> None:
