@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from ringwise.apps.kube_scheduler import ComponentOptions, serve
 from ringwise.cli.commands import plugin
+from ringwise.durations import time_text
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.settings.boards import shipped_catalog
 from tests.deploy.test_live_drain import on_cluster, owned, vcjob
@@ -28,7 +29,7 @@ def event(
 ) -> None:
     """As the scheduler writes it: the nanoseconds are in its name."""
     now = int((START + seconds) * 1_000_000_000)
-    stamp = f"2026-01-10T08:{int(seconds) // 60:02}:{int(seconds) % 60:02}Z"
+    stamp = time_text(now)
     api.put(
         EVENTS,
         {
@@ -72,6 +73,11 @@ def moved(api: FakeApiServer) -> None:
     event(api, 90.2, "PodGroup", gang, "Rescheduling", "pod level: train-worker-0 is restarted")
     why = "Pod is deleted: Ascend910-3 of node-1 is unhealthy"
     event(api, 90.3, "Pod", "train-worker-0", "Rescheduled", why, "old-0")
+    # Of an earlier job of the same name, which had other pods.
+    where = "Successfully assigned default/train-worker-0 to node-9"
+    event(api, -300, "Pod", "train-worker-0", "Scheduled", where, "earlier-0")
+    event(api, -200, "Job", "train", "ExecuteAction", "Start to execute action RestartJob", "earlier")
+    event(api, -100, "Pod", "train-worker-0", "Rescheduled", "Pod is deleted: node-9 is gone", "earlier-0")
     # Of other jobs, and of no use.
     event(api, 50, "PodGroup", "other", "FaultDetected", "other-0: node-9 is gone")
     event(api, 50, "Pod", "train-worker-1", "Pulled", "Container image is present")

@@ -134,14 +134,19 @@ async def _with_events(
         jobs |= {(POD_GROUPS.kind, group): base.key for group in groups.get(base.key, ())}
         jobs |= {(PODS.kind, f"{base.namespace}/{pod.pod}"): base.key for pod in base.pods.values()}
         jobs[VCJOBS.kind, base.key] = base.key
-    events: dict[str, list[_TimedEvent]] = defaultdict(list)
-    async for one in _events(client, namespace):
-        if key := jobs.get((one.kind, one.key)):
-            events[key].append(one)
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in bundle.pods:
         if key := jobs.get((PODS.kind, pod.key)):
             pods[key].append(pod)
+    # Earlier Events are those of a job that had the same name.
+    begin = {
+        base.key: min([base.entries[0].at, *(pod.created for pod in pods[base.key] if pod.created)])
+        for base in bases
+    }
+    events: dict[str, list[_TimedEvent]] = defaultdict(list)
+    async for one in _events(client, namespace):
+        if (key := jobs.get((one.kind, one.key))) and one.at >= begin[key]:
+            events[key].append(one)
     vcjobs = {job.key: job for job in bundle.vcjobs}
     return [
         history_from(
