@@ -121,3 +121,17 @@ def test_a_vcjob_does_not_have_the_pods_of_an_earlier_one_of_its_name(has_group:
             ("PodGroup", ["train-old-0"]),
             ("vcjob", []),
         ]
+
+
+@pytest.mark.parametrize("owner", ["new", ""])
+def test_a_vcjob_whose_podgroup_has_its_name_is_one_job(owner: str) -> None:
+    """As older controllers of Volcano name it."""
+    train = job_of(name="train", uid="new")
+    groups = [group("train", 1, owner=Owner("Job", "train", owner), phase="Running")]
+    worker = pod("train-0", on="n1", holds=[0], group="train")
+    view = told(node("n1"), train, groups[0], worker)
+    listed = job_views(ClusterObjects(view, NOW, [], [worker], groups, [], [train]))
+    for views in (listed, list(shown_jobs(view))):
+        assert [(one.kind, one.name, [each.name for each in one.pods]) for one in views] == [
+            ("vcjob", "train", ["train-0"])
+        ]

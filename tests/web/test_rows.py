@@ -23,6 +23,7 @@ from ringwise.state.model import (
     Isolation,
     Node,
     NodeReport,
+    Owner,
     Queue,
     ReportedFault,
 )
@@ -32,13 +33,13 @@ from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_details import node_document
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
 from ringwise.wellknown import ASCEND_REAL, EXPECTED_DURATION
-from tests.builders.values import CHIP, SECOND, gang, isolated, node, pod, report, seen
+from tests.builders.values import CHIP, SECOND, gang, group, isolated, job_of, node, pod, report, seen
 from tests.examples import examples
 from tests.lab.rig import Terminal, job, nodes, running
 from tests.place.part_cases import events_of, node_object, report_object
 from tests.place.test_part_cases import running_share, victim_node
 from tests.scheduler.core.test_machine_properties import Stream
-from tests.scheduler.rig import NOW, scheduler_told
+from tests.scheduler.rig import NOW, Rig, scheduler_told
 from tests.tools.schemas import check_document
 from tests.web.client import Mirror
 
@@ -167,6 +168,33 @@ def test_a_vcjob_that_is_over_is_shown_by_its_name(tmp_path: Path) -> None:
         (listed,) = terminal.json("get jobs")["jobs"]
         (shown,) = shown_jobs(server.live.view)
     assert (shown.name, shown.kind, shown.phase) == (listed["name"], "vcjob", listed["phase"])
+
+
+@pytest.mark.parametrize("vcjob_first", [True, False])
+def test_a_vcjob_whose_podgroup_has_its_name_has_one_row(vcjob_first: bool) -> None:
+    """As older controllers of Volcano name it, in whatever order the objects come and go."""
+    train = job_of(name="train", uid="new")
+    owned = group("train", 1, owner=Owner("Job", "train", "new"), phase="Running")
+    worker = pod("train-0", on="n1", holds=[0], group="train", phase="Running")
+    rig = Rig(1)
+    rig.step()
+    client = Follower(rig.machine)
+
+    def rows() -> list[tuple[str, str, str]]:
+        rig.step()
+        client.check()
+        return [(row["kind"], row["name"], row["phase"]) for row in client.rows.jobs()]
+
+    for events in ([train], [owned, worker]) if vcjob_first else ([owned, worker], [train]):
+        rig.tell(*events)
+        rows()
+    assert rows() == [("vcjob", "train", "Pending")]
+    rig.tell(replace(train, phase="Aborted"))
+    assert rows() == [("vcjob", "train", "Aborted")]
+    rig.tell(ev.PodGone(worker.uid), ev.PodGroupGone(owned.key), train)
+    assert rows() == [("vcjob", "train", "Pending")]
+    rig.tell(ev.VcJobGone(train.key))
+    assert rows() == []
 
 
 def test_a_turn_without_an_effect_is_no_change() -> None:

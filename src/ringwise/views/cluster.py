@@ -432,8 +432,18 @@ def _chips_of_vcjob(view: SchedulerView, vcjob: VcJob, job: Job | None) -> float
 
 def _of_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
     owners = {vcjob.uid for vcjob in objects.vcjobs}
+    names = {vcjob.key for vcjob in objects.vcjobs}
     for group in objects.pod_groups:
-        if group.owner is not None and group.owner.uid in owners:
+        owner = group.owner
+        if owner is not None and owner.uid in owners:
+            continue
+        # Objects in files may have no uid.
+        if (
+            owner is not None
+            and owner.is_vcjob
+            and not owner.uid
+            and f"{group.namespace}/{owner.name}" in names
+        ):
             continue
         job = objects.view.jobs.get(group.key)
         yield group_view(objects.view, group, job, by_group.get(group.key, []))
@@ -533,6 +543,14 @@ def _vcjob_of_pods(view: SchedulerView, job: Job, pods: list[Pod]) -> VcJob | No
     return vcjob if vcjob is not None and f"{job.namespace}/{group_name(vcjob)}" == job.key else None
 
 
+def has_podgroup(view: SchedulerView, vcjob: VcJob) -> bool:
+    """Whether a PodGroup of the vcjob exists. Older controllers of Volcano give it the name of the job."""
+    older = view.jobs.get(vcjob.key)
+    if older is not None and view.vcjob_of(older) is vcjob:
+        return True
+    return f"{vcjob.namespace}/{group_name(vcjob)}" in view.jobs
+
+
 def view_of_foreign(view: SchedulerView, pod: Pod) -> JobView | None:
     """A pod of another scheduler, which is shown where it has chips or waits for them."""
     if not requested(pod.cls)[1] or not pod.live or pod.unreadable:
@@ -549,7 +567,7 @@ def shown_jobs(view: SchedulerView) -> Iterator[JobView]:
         if shown is not None:
             yield shown
     for vcjob in view.vcjobs.values():
-        if f"{vcjob.namespace}/{group_name(vcjob)}" not in view.jobs:
+        if not has_podgroup(view, vcjob):
             yield vcjob_view(view, vcjob, None, [])
     placements = view.cluster.pods
     for uid in placements.keys() - uids:
@@ -762,9 +780,12 @@ class QueueShares:
 def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = None) -> list[doc.QueueFields]:
     jobs = list(job_views(objects) if views is None else views)
     shares = QueueShares(objects.view.queues.values(), listed_chips(objects.view.cluster))
+    jobs_in: dict[str, list[JobView]] = {}
+    for view in jobs:
+        jobs_in.setdefault(view.queue, []).append(view)
     result: list[doc.QueueFields] = []
     for queue in sorted(objects.queues, key=lambda queue: natural_key(queue.name)):
-        own = [view for view in jobs if view.queue == queue.name]
+        own = jobs_in.get(queue.name, [])
         result.append(
             {
                 "name": queue.name,

@@ -26,6 +26,7 @@ from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import (
     JobView,
     QueueShares,
+    has_podgroup,
     reason_message,
     vcjob_view,
     view_of_foreign,
@@ -199,6 +200,8 @@ class DashboardRows:
 
         for name in changed.vcjobs:
             note(self._vcjob_rows.get(name))
+            # The job of a PodGroup that has its name.
+            note(name)
             vcjob = self._view.vcjobs.get(name)
             note(None if vcjob is None else _vcjob_row(vcjob))
             self._read_vcjob(name)
@@ -213,6 +216,10 @@ class DashboardRows:
         for key in changed.jobs:
             note(key)
             self._read_job(key)
+            # If it is the PodGroup of a vcjob of that name, it has the row.
+            if (row_key := self._vcjob_rows.get(key)) is not None:
+                note(row_key)
+                self._read_job(row_key)
         rows = [row for key, old in before.items() if (row := self._jobs.get(key)) is not None and row != old]
         ids = {row["id"] for key in before if (row := self._jobs.get(key)) is not None}
         gone = [old["id"] for old in before.values() if old is not None and old["id"] not in ids]
@@ -274,7 +281,8 @@ class DashboardRows:
         job = self._view.jobs.get(key)
         if job is None:
             vcjob = self._view.vcjobs.get(self._row_vcjobs.get(key, ""))
-            self._put(key, None if vcjob is None else vcjob_view(self._view, vcjob, None, []))
+            missing = vcjob is not None and not has_podgroup(self._view, vcjob)
+            self._put(key, vcjob_view(self._view, vcjob, None, []) if vcjob is not None and missing else None)
         else:
             self._put(key, view_of_job(self._view, job))
 
@@ -287,7 +295,8 @@ class DashboardRows:
         if key is not None:
             self._vcjob_rows[name] = key
             self._row_vcjobs[key] = name
-        for one in {old, key} - {None}:
+        keys = {old, key, name if name in self._view.jobs else None}
+        for one in keys - {None}:
             assert one is not None
             self._read_job(one)
 
