@@ -150,6 +150,17 @@ def test_what_commands_write(case: str) -> None:
     assert words(unisolate_changes(named(*existing), wanted)) == unisolated
 
 
+def test_an_isolation_of_something_else_that_has_its_name_stays() -> None:
+    """A user chose the name, or a node is called as a command calls a SuperPoD."""
+    others = [
+        Isolation("m", name="n"),
+        Isolation("m", ("npu-1",), name="n-2"),
+        Isolation("superpod-7", name="superpod-7"),
+    ]
+    assert words(isolate_changes(iter(others), NODE)) == {"n-3": ((), None)}
+    assert words(isolate_changes(others, Isolation(superpod=7))) == {"superpod-7-2": ((), None)}
+
+
 def test_only_what_is_isolated_now_counts_for_a_device_plugin() -> None:
     chips = ("npu-2", "npu-3")
     for one, expected in (

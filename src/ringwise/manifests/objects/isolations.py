@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -94,6 +94,7 @@ def isolate_changes(existing: Iterable[Isolation], wanted: Isolation) -> dict[st
 
     A scheduled drain does not replace what is isolated now.
     """
+    existing = list(existing)
     same = [one for one in existing if one.target == wanted.target]
     covering = [one for one in same if one.start is None or one.start == wanted.start]
     if wanted.chips:
@@ -104,8 +105,17 @@ def isolate_changes(existing: Iterable[Isolation], wanted: Isolation) -> dict[st
     elif any(not one.chips for one in covering):
         return {}
     old = next((one for one in same if one.chips == wanted.chips), None)
-    name = isolation_name(wanted) if old is None else old.name
+    name = _free_name(wanted, {one.name for one in existing}) if old is None else old.name
     return {name: replace(wanted, name=name)}
+
+
+def _free_name(wanted: Isolation, taken: Collection[str]) -> str:
+    """The name that we give it. Another isolation can have that name, and would end if it were written."""
+    first = name = isolation_name(wanted)
+    number = 2
+    while name in taken:
+        name, number = f"{first[:240].rstrip('-.')}-{number}", number + 1
+    return name
 
 
 def unisolate_changes(existing: Iterable[Isolation], wanted: Isolation) -> dict[str, Isolation | None]:
