@@ -203,6 +203,21 @@ def test_a_pod_without_an_owner_stays_in_its_queue_when_it_gets_a_group(
     assert group_for(pod_of(annotations=annotations), owner_of()).queue == of_a_set
 
 
+def test_a_pod_that_lost_its_owner_counts_for_its_queue() -> None:
+    """Its owner was deleted without its pods, before the pod had a PodGroup."""
+    queues: dict[str, str | None] = {}
+    lab = Lab()
+    lab.controller.on_lone_pod = queues.__setitem__
+    lab.put(pod_of("p0", on="node-1"))
+    lab.turn()
+    lab.put(pod_of("p0", None, on="node-1"))
+    lab.turn()
+    assert queues == {"p0": "default"}
+    lab.put(pod_of("p0", on="node-1"))
+    lab.turn()
+    assert queues == {"p0": None}
+
+
 def test_the_next_leader_finishes_the_group_of_a_pod_without_an_owner() -> None:
     """Bound meanwhile or not; a group that the pod names is there again at once."""
     lab = Lab()

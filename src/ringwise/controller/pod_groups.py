@@ -142,12 +142,12 @@ class PodGroupController:
         if pod.scheduler not in self._names or pod.group not in (None, ordinary_group_name(owner.uid)):
             self._pod_left(pod.uid)
             return
-        if owner.uid == pod.uid:
-            self.on_lone_pod(pod.uid, queue_without_group(pod.annotations) if pod.group is None else None)
         record = _Record(pod.namespace, owner.uid)
         key = record.key
         if self._record_of.get(pod.uid, key) != key:
             self._pod_left(pod.uid)
+        if owner.uid == pod.uid:
+            self.on_lone_pod(pod.uid, queue_without_group(pod.annotations) if pod.group is None else None)
         record = self._records.setdefault(key, record)
         if pod.group is not None:
             record.annotation_requested.pop(pod.uid, None)
