@@ -26,7 +26,7 @@ from ringwise.messages.events import (
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Owner, Pod, PriorityClass
 from ringwise.state.vcjob import Policy, VcJob
-from ringwise.wellknown import JOB_CONTROLLER, JOB_VERSION
+from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, JOB_VERSION
 from tests.builders.values import job_of, pod, seen, task_of
 from tests.scheduler.rig import deleted_pods
 
@@ -247,6 +247,19 @@ def test_pods_of_others_are_left_alone() -> None:
     # It had the name of a pod we asked for, which is asked for again when the name is free.
     freed = controller.handle([PodGone("a"), PodGone("b"), PodGone("never seen")], 3)
     assert [pod.name for pod in created_in(freed)] == [pods[0].name]
+
+
+@pytest.mark.parametrize("edited", [{}, {JOB_NAME: "other"}])
+def test_a_pod_whose_annotation_was_edited_stays_with_its_job(edited: dict[str, str]) -> None:
+    controller, pods = with_pods(job_of())
+    running = [replace(pod, phase="Running", node="n1") for pod in pods]
+    assert status_in(controller.handle(seen(*running), 2)).counts["Running"] == 2
+    others = {key: value for key, value in pods[0].annotations.items() if key != JOB_NAME}
+    ended = [replace(pod, phase="Succeeded", annotations={**others, **edited}) for pod in running]
+    done = status_in(controller.handle(seen(*ended), 3))
+    assert (done.phase, done.counts["Succeeded"]) == ("Completed", 2)
+    gone = status_in(controller.handle([PodGone(pod.uid) for pod in pods], 4))
+    assert sum(gone.counts.values()) == 0
 
 
 def test_a_job_that_is_gone_is_forgotten() -> None:

@@ -223,10 +223,15 @@ class Controller:
         self._changed[job.key] = None
 
     def _pod_seen(self, pod: Pod, now: int) -> None:
-        name = pod.annotations.get(JOB_NAME)
-        if name is None or pod.uid in self._deleted:
+        if pod.uid in self._deleted:
             return
-        key = f"{pod.namespace}/{name}"
+        # A pod stays with its job if its owner edits or removes the annotation.
+        key = self._job_of.get(pod.uid, "")
+        if not key:
+            name = pod.annotations.get(JOB_NAME)
+            if name is None:
+                return
+            key = f"{pod.namespace}/{name}"
         previous = self._pods.setdefault(key, {}).get(pod.uid)
         pod = later(previous, pod)
         self._pods[key][pod.uid] = pod
