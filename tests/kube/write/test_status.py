@@ -91,6 +91,22 @@ async def test_the_reason_of_a_pending_group_is_on_the_group_and_its_job() -> No
         assert {event["involvedObject"]["uid"] for event in one.api.all(EVENTS)} == {"g1", "j1"}
 
 
+async def test_a_group_that_was_created_again_gets_an_event_of_its_own() -> None:
+    """`kubectl describe` shows only the Events with the uid of the object."""
+    observed: dict[str, ObservedGroup] = {}
+    reader, clock = GroupReader(observed), InstantClock()
+    async with writer_setup(clock) as one:
+        one.writer._observed.groups = observed
+        for uid in ("g1", "g1", "g2", "g2"):
+            raw = group("gang", 2)
+            raw["metadata"]["uid"] = uid
+            reader.read(msgspec.Raw(msgspec.json.encode(raw)), Findings("x"))
+            one.writer.group(SetGroupStatus("default/gang", "Inqueue", reason()))
+            await one.writer.finish()
+            clock.moment += 1
+        assert [event["involvedObject"]["uid"] for event in one.api.all(EVENTS)] == ["g1", "g2"]
+
+
 async def test_when_a_job_starts_is_in_its_condition_and_no_event() -> None:
     """Also for the next leader, who has no estimate yet: it writes nothing that is there."""
 

@@ -119,8 +119,8 @@ class StatusWriter:
         self._overtaken: set[str] = set()
         self.events = EventRecorder(context, retrier, self._precedence)
         self.queues = QueueStatusWriter(context.client, self.updates, observed.queues, context.clock)
-        #: Groups whose status was written in this term, and what was.
-        self._written: dict[str, cmd.SetGroupStatus] = {}
+        #: Groups whose status was written in this term: what was, and the uid of the group.
+        self._written: dict[str, tuple[cmd.SetGroupStatus, str]] = {}
         #: Kinds whose CRD has no status subresource; their status is a part of the object.
         self._without_subresource: set[str] = set()
 
@@ -133,8 +133,9 @@ class StatusWriter:
             # An earlier leader wrote it. From then on every command is written: an older one may be under
             # way.
             return
-        before = self._written.get(command.key)
-        self._written[command.key] = command
+        uid = observed.uid if observed is not None else ""
+        before, before_uid = self._written.get(command.key, (None, ""))
+        self._written[command.key] = command, uid or before_uid
         if len(self._written) > 2 * len(self._observed.groups) + 1000:
             self._written = {key: one for key, one in self._written.items() if key in self._observed.groups}
         status = _group_status(command, self._clock.now())
@@ -144,12 +145,12 @@ class StatusWriter:
             lambda: self.write_status(POD_GROUPS, namespace, name, status),
             urgent=command.phase == "Inqueue" and shown != "Inqueue",
         )
-        if before is not None and replace(before, start=command.start) == command:
+        is_same_group = not uid or not before_uid or uid == before_uid
+        if is_same_group and before is not None and replace(before, start=command.start) == command:
             # When it is expected to start is not an event.
             return
         if command.reason is not None:
             text = reason_message(command.reason, namespace)
-            uid = observed.uid if observed is not None else ""
             group = ObjectReference.to(POD_GROUPS, namespace, name, uid)
             self.events.record(group, EventReason.UNSCHEDULABLE, text, warning=True)
             owner = observed.owner if observed is not None else None
