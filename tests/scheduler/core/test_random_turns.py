@@ -27,7 +27,7 @@ from tests.scheduler.faults.fault_rig import POD_LEVEL
 from tests.scheduler.rig import ACTIONS, PLAIN, Rig, gangs_may_end, with_capacity
 
 #: The first one alone reaches all that is counted.
-SEEDS = (2, 3, 1)
+SEEDS = (3, 2, 1)
 #: Milli-cores that the queue `gated` may use.
 CPU = 4000
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8))
