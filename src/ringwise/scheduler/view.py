@@ -191,7 +191,7 @@ class SchedulerView:
 
     def expected_start(self, job: str) -> ExpectedStart | None:
         """When the job is expected to start, as it was found last beside the scheduler; None: not known."""
-        return self.what_if.starts.of(job)
+        return self.what_if.starts.by_job.get(job)
 
     @property
     def expected_starts(self) -> Mapping[str, ExpectedStart] | None:

@@ -7,7 +7,7 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.messages.expected_start import ExpectedStart, StartKind, unknown_start
-from ringwise.scheduler.core.status_reporter import MAX_REPORTED
+from ringwise.scheduler.cache.expected_starts import MAX_REPORTED
 from ringwise.state.changes import Changes
 from tests.builders.values import SECOND
 from tests.scheduler.rig import Rig

@@ -359,7 +359,7 @@ def test_runs_are_forgotten() -> None:
     rig.submit("one", chips=8)
     rig.run()
     job = rig.machine.view.jobs["default/one"]
-    assert rig.machine.view.what_if.starts.run_times.guess(job, 0) == (10 * SECOND, 10 * SECOND)
+    assert rig.machine.view.what_if.starts.guess(job, 0) == (10 * SECOND, 10 * SECOND)
 
 
 def test_a_run_counts_once_and_only_if_it_ended_by_itself() -> None:
@@ -380,7 +380,7 @@ def test_a_run_counts_once_and_only_if_it_ended_by_itself() -> None:
         rig.run()
         rig.submit("next", pods=2, chips=8)
         rig.run()
-        guess = rig.machine.view.what_if.starts.run_times.guess(rig.machine.view.jobs["default/next"], 0)
+        guess = rig.machine.view.what_if.starts.guess(rig.machine.view.jobs["default/next"], 0)
         rig.end("next")
         rig.run()
         ended = (number + 1) // 2

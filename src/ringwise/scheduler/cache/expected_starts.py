@@ -1,41 +1,19 @@
-"""When waiting jobs are expected to start: what was found last, and what their PodGroups say of it."""
+"""When waiting jobs are expected to start: what was computed last, and what their PodGroups say of it."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable
 from itertools import islice
 
 from ringwise.framework.job import Job
+from ringwise.messages.events import StartsEstimated
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, on
+from ringwise.scheduler.cache.component import Component, Context, on, on_job
 
-
-class ExpectedStarts:
-    def __init__(self, run_times: RunTimes) -> None:
-        #: How long jobs took lately.
-        self.run_times = run_times
-        #: By job, in the order in which the jobs of a queue are served.
-        self.by_job: dict[str, ExpectedStart] = {}
-        #: The number of the turn that set it. Several turns may be at the same time.
-        self.set_in_turn = 0
-        #: What the conditions of PodGroups say: an earlier estimate that differs little.
-        self.reported: dict[str, ExpectedStart] = {}
-
-    def of(self, job: str) -> ExpectedStart | None:
-        return self.by_job.get(job)
-
-    def reported_text(self, job: str) -> str:
-        """What the condition of its PodGroup says, without names of other jobs; empty: nothing."""
-        start = self.reported.get(job)
-        return "" if start is None else start.text(None)
-
-    def forget(self, job: str) -> None:
-        """The job has changed, started or is gone."""
-        self.by_job.pop(job, None)
-        self.reported.pop(job, None)
-
-
+#: Jobs of a queue whose PodGroups say when they are expected to start.
+MAX_REPORTED = 100
 #: Runs of one size that are remembered, and sizes; the size of which no job ended for longest is forgotten.
 MAX_RUNS, SIZES = 32, 1_024
 #: With fewer runs nothing is guessed.
@@ -45,19 +23,76 @@ LEAST = 3
 _Size = tuple[str, str, int]
 
 
-class RunTimes(Component):
-    """How long jobs of a size took lately in their queue: a guess for those that do not say how long.
+class ExpectedStarts(Component):
+    """When waiting jobs are expected to start, as it was computed last beside the scheduler.
 
-    Only runs that began here and ended by themselves count: their last pod with chips succeeded or failed.
-    Nothing of it is written: after a restart it begins empty.
+    Nothing is computed here: who runs the scheduler plays the queues forward on a copy
+    (`scheduler/explain/forecast.py`) and tells the result as an event, so that a journal has it, too. It is
+    shown as it is; of a job that has changed since, nothing is shown until the next result.
+
+    The condition of a PodGroup repeats it for the first jobs of each queue, and only where it has changed
+    by a tenth: a long queue that moves on would be written again with every end of a job.
+
+    For jobs that do not say how long they run, it keeps the run times of others of their size and queue. Only
+    runs that began here and ended by themselves count: their last pod with chips succeeded or failed. Nothing
+    of it is written: after a restart it begins empty.
     """
 
-    name = "run times"
+    name = "expected starts"
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, turns: Callable[[], int]) -> None:
         super().__init__(context)
-        #: In the order in which jobs of the sizes ended last. Nanoseconds.
+        #: Returns the number of the present turn.
+        self._turns = turns
+        #: By job, in the order in which the jobs of a queue are served.
+        self.by_job: dict[str, ExpectedStart] = {}
+        #: The number of the turn that set it. Several turns may be at the same time.
+        self.set_in_turn = 0
+        #: What the conditions of PodGroups say: an earlier estimate that differs little.
+        self._reported: dict[str, ExpectedStart] = {}
+        #: Run times, in the order in which jobs of the sizes ended last. Nanoseconds.
         self._times: dict[_Size, deque[int]] = {}
+
+    def reported_text(self, job: str) -> str:
+        """What the condition of its PodGroup says, without names of other jobs; empty: nothing."""
+        start = self._reported.get(job)
+        return "" if start is None else start.text(None)
+
+    @on(ie.JobSpecChanged)
+    def _spec_changed(self, event: ie.JobSpecChanged, now: int) -> None:
+        self._forget(event.key)
+
+    @on_job(ie.JobGone, ie.JobSettled)
+    def _settled(self, job: Job, now: int) -> None:
+        """It started or is gone, or still waits."""
+        if job.waiting_since is None or job.key not in self._book.jobs:
+            self._forget(job.key)
+
+    def _forget(self, job: str) -> None:
+        self.by_job.pop(job, None)
+        self._reported.pop(job, None)
+
+    @on(StartsEstimated)
+    def _estimated(self, event: StartsEstimated, now: int) -> None:
+        before, reported_before = self.by_job, self._reported
+        jobs = self._book.jobs
+        starts = {one.job: one.start for one in event.starts if one.job in jobs}
+        self.by_job, self.set_in_turn = starts, self._turns()
+        self._state.changes.several_jobs(
+            key for key in {**before, **starts} if before.get(key) != starts.get(key)
+        )
+        places: Counter[str] = Counter()
+        self._reported = reported = {}
+        for key, start in starts.items():
+            places[jobs[key].queue] += 1
+            if places[jobs[key].queue] <= MAX_REPORTED:
+                previous = reported_before.get(key)
+                reported[key] = start if previous is None or start.differs(previous, now) else previous
+        for key in {**reported_before, **reported}:
+            if key in jobs and reported_before.get(key) != reported.get(key):
+                self._notify(ie.JobStatusChanged(jobs[key]), now)
+
+    # -- run times -----------------------------------------------------------------------------
 
     @on(ie.PodEnding)
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:

@@ -10,7 +10,7 @@ from ringwise.framework.registry import Registry
 from ringwise.framework.session import Session
 from ringwise.framework.step_timer import StepTimer, untimed
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, ContextUser, on
+from ringwise.scheduler.cache.component import Component, Context, on
 from ringwise.state.allocation_modes import NO_CHIPS, UNITS_OF_A_CHIP
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
@@ -19,13 +19,21 @@ from ringwise.state.model import SOFT
 from ringwise.topology.policy import is_chip_resource
 
 
-class SessionFactory(ContextUser):
-    """Opens sessions on the live state."""
+class SessionFactory(Component):
+    """Opens sessions on the live state.
 
-    def __init__(self, context: Context, inventory: Inventory, registry: Registry) -> None:
+    What all nodes offer together is kept while nodes change: a report about one costs nothing for the others.
+    """
+
+    def __init__(self, context: Context, registry: Registry) -> None:
         super().__init__(context)
-        self._inventory = inventory
         self.registry = registry
+        self._by_node: dict[int, Amounts] = {}
+        self._total: Amounts = {}
+        self._changed: set[int] = set()
+        #: Nodes on which more is in use than they offer: there the pods count.
+        self._exceeded: set[int] = set()
+        self._all = True
 
     def open(
         self,
@@ -62,42 +70,13 @@ class SessionFactory(ContextUser):
     def capacity(self) -> Amounts:
         """What all ready nodes offer together."""
         capacity = self._usage.capacity
-        if self._inventory.stale:
+        if self._all or self._changed:
             capacity.clear()
-            capacity.update(self._inventory.total())
+            capacity.update(self._current_total())
         elif not capacity:
             # A what-if changed a node.
             capacity.update(offered(self._state))
         return capacity
-
-
-def offered(state: ClusterState) -> Amounts:
-    """What all ready nodes offer together, and on each node at least what is in use there.
-
-    A chip that fails while a pod uses it, or a node that is removed with its pods, does not reduce
-    the total: the queues' shares of the rest would otherwise be smaller than what is free.
-    """
-    total: Amounts = {}
-    for number in range(len(state.nodes)):
-        add(total, _offered_by(state, number)[0])
-    return total
-
-
-class Inventory(Component):
-    """The same, kept while nodes change: a report about one node costs nothing for the others."""
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._by_node: dict[int, Amounts] = {}
-        self._total: Amounts = {}
-        self._changed: set[int] = set()
-        #: Nodes on which more is in use than they offer: there the pods count.
-        self._exceeded: set[int] = set()
-        self._all = True
-
-    @property
-    def stale(self) -> bool:
-        return self._all or bool(self._changed)
 
     @on(ie.NodeChanged)
     def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
@@ -117,7 +96,7 @@ class Inventory(Component):
     def _state_rebuilt(self, event: ie.StateRebuilt, now: int) -> None:
         self._all = True
 
-    def total(self) -> Amounts:
+    def _current_total(self) -> Amounts:
         if self._all:
             self._all = False
             self._by_node.clear()
@@ -134,6 +113,18 @@ class Inventory(Component):
             (self._exceeded.add if exceeded else self._exceeded.discard)(number)
         self._changed.clear()
         return self._total
+
+
+def offered(state: ClusterState) -> Amounts:
+    """What all ready nodes offer together, and on each node at least what is in use there.
+
+    A chip that fails while a pod uses it, or a node that is removed with its pods, does not reduce
+    the total: the queues' shares of the rest would otherwise be smaller than what is free.
+    """
+    total: Amounts = {}
+    for number in range(len(state.nodes)):
+        add(total, _offered_by(state, number)[0])
+    return total
 
 
 def _offered_by(state: ClusterState, number: int) -> tuple[Amounts, bool]:

@@ -122,7 +122,7 @@ class Bindings(Component):
 
     def __init__(self, context: Context, volumes: VolumeWaits, history: History) -> None:
         super().__init__(context)
-        self._volumes = volumes
+        self.volumes = volumes
         self._history = history
         #: Called during a long cycle with each batch of bindings; `take` returns them as well.
         self.on_bindings: Callable[[Sequence[Bind]], None] | None = None
@@ -151,28 +151,20 @@ class Bindings(Component):
         rules = session.claim_rules
         if rules is not None and allocations and self._must_wait(allocations):
             job = allocations[0].job
-            self._volumes.hold(job, allocations, binds, rules.bind_timeout, now)
+            self.volumes.hold(job, allocations, binds, rules.bind_timeout, now)
             if session.may_reserve:
                 return
-            self._volumes.settle_at_once(job.key)
+            self.volumes.settle_at_once(job.key)
         for allocation, bind in zip(allocations, binds, strict=True):
             self._notify(ie.PodBound(allocation.job, bind.node, bind.chips), now)
         self._bindings += binds
         if self.on_bindings is not None:
             self.on_bindings(binds)
 
-    def awaits_claims(self, job: Job) -> bool:
-        """Return whether pods of the job have their nodes and wait for their claims."""
-        return self._volumes.waits(job.key)
-
-    def undo(self, uid: str, by: str, now: int) -> None:
-        """Release the node of a pod that waits for its claims, because another job needs it."""
-        self._volumes.make_room(uid, by, now)
-
     def _must_wait(self, allocations: Sequence[Allocation]) -> bool:
         """Return whether a pod has a claim without a volume, or pods of its job wait for theirs."""
         job = allocations[0].job
-        return job.has_claims and (self.awaits_claims(job) or any(one.volumes for one in allocations))
+        return job.has_claims and (self.volumes.waits(job.key) or any(one.volumes for one in allocations))
 
     def _binding(self, allocation: Allocation, now: int) -> Bind:
         """D1: the binding carries chips, `predicate-time` and rank in one write."""

@@ -6,10 +6,10 @@ from ringwise.framework.job import Job
 from ringwise.framework.registry import Registry
 from ringwise.scheduler.accounting.component import Accounting
 from ringwise.scheduler.cache.component import Components, Context
-from ringwise.scheduler.cache.expected_starts import ExpectedStarts, RunTimes
+from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.leader_record import LeaderRecord
 from ringwise.scheduler.cache.preemptions import Preemptions
-from ringwise.scheduler.cache.sessions import Inventory, SessionFactory
+from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.bindings import Bindings
 from ringwise.scheduler.core.cycle import Cycle
@@ -30,7 +30,7 @@ from ringwise.scheduler.core.queue_discipline import QueueDiscipline
 from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGuard
 from ringwise.scheduler.core.reservation_records import ReservationRecords
 from ringwise.scheduler.core.run_time_limits import RunTimeLimits
-from ringwise.scheduler.core.status_reporter import StartEstimates, StatusReporter
+from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.storage_waits import StorageWaits
 from ringwise.scheduler.core.turns import FairTurns
 from ringwise.scheduler.core.usage_limits import NamespaceLimits, UsageLimitEvents
@@ -61,11 +61,10 @@ def build_components(
     fault_times = FaultTimes(context)
     moves, run_times, overruns = Moves(context), RunTimeLimits(context), Overruns(context)
     record = LeaderRecord(context, components)
-    starts = ExpectedStarts(RunTimes(context))
+    starts = ExpectedStarts(context, lambda: history.turns)
     reporter = StatusReporter(context, gangs.was_complete, starts)
     accounting, preemptions, backoff = Accounting(context), Preemptions(context), JobBackoff(context)
-    inventory = Inventory(context)
-    sessions = SessionFactory(context, inventory, registry)
+    sessions = SessionFactory(context, registry)
     pods = PodEvents(context)
     volumes = VolumeWaits(context, pods.undo_binding)
     history = History(
@@ -134,9 +133,8 @@ def build_components(
             overruns,
             # After those that reschedule jobs: such a job keeps its admission.
             AdmissionLimits(context, reporter.has_lost_all, keeps_place),
-            inventory,
-            starts.run_times,
-            StartEstimates(context, starts, history),
+            sessions,
+            starts,
             gangs,
             TorSharePublisher(context),
             AllocatedDomains(context),

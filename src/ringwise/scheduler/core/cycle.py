@@ -131,7 +131,7 @@ class Cycle(ContextUser):
             record = self._state.pods[gone.pod.uid]
             if record.reserved or record.node < 0:
                 # It is not bound yet: what it has is given back, and nothing has to end for that.
-                self.bindings.undo(gone.pod.uid, by, session.now)
+                self.bindings.volumes.make_room(gone.pod.uid, by, session.now)
                 continue
             cause = EvictionCause.of_action(gone.why)
             command = self._assumed.evict(gone.job, gone.pod.uid, gone.why, cause, by)
@@ -171,7 +171,7 @@ class Cycle(ContextUser):
             if not job.pods:
                 # It was admitted and its pods are being created: it still waits for capacity.
                 job.waiting_since = since
-            elif self.bindings.awaits_claims(job):
+            elif self.bindings.volumes.waits(job.key):
                 job.waiting_since = now if since is None else since
         self._notify(ie.JobSettled(job), now)
 

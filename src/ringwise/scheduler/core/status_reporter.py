@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -21,15 +20,22 @@ from ringwise.messages.commands import (
     SetQueueStatus,
 )
 from ringwise.messages.event_reasons import EventReason
-from ringwise.messages.expected_start import ExpectedStart
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS, NOT_ENOUGH_PODS_OF_TASK
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on, on_job
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
-from ringwise.scheduler.view import History
 from ringwise.state.model import Queue
+
+#: Nanoseconds after which a job is reported.
+TIMEOUT = 30_000_000_000
+
+#: Codes of the reasons of jobs that wait for such objects.
+AWAITED = frozenset(
+    kind.code
+    for kind in (NO_PODS_YET, NOT_ENOUGH_PODS, NOT_ENOUGH_PODS_OF_TASK, POD_GROUP_AWAITED, POD_GROUP_MISSING)
+)
 
 
 class StatusReporter(Component):
@@ -39,10 +45,12 @@ class StatusReporter(Component):
 
     def __init__(self, context: Context, was_complete: Callable[[Job], bool], starts: ExpectedStarts) -> None:
         super().__init__(context)
-        self._awaited = AwaitedObjects(context)
         self._starts = starts
         self._was_complete = was_complete
         self._changed: dict[str, None] = {}
+        #: Jobs that wait for objects, with how many pods they have; and when those are reported that are not.
+        self._awaiting: dict[str, int] = context.job_tables.add({})
+        self._due = context.job_tables.add(context.deadlines.table())
         #: What was reported last, by PodGroup and by pod.
         self._groups: dict[str, SetGroupStatus] = context.job_tables.add({})
         self._pods: dict[str, tuple[Reason, str]] = context.pod_tables.add({})
@@ -58,7 +66,23 @@ class StatusReporter(Component):
 
     @on_job(ie.JobSettled, ie.JobStatusChanged)
     def _job_settled(self, job: Job, now: int) -> None:
-        self._awaited.note(job, now)
+        """The job has its reason, or none.
+
+        A running controller creates objects at once, so that the wait for them is not news. A job without any
+        after a while gets a reason: no controller may run that serves it, or something keeps it from creating
+        them. The time counts from when this scheduler saw the job, or the last of its pods come.
+        """
+        if not _awaits(job):
+            self._awaiting.pop(job.key, None)
+            self._due.pop(job.key)
+        elif self._awaiting.get(job.key) != len(job.pods):
+            self._awaiting[job.key] = len(job.pods)
+            self._due.pop(job.key)
+            self._due.put(job.key, now + TIMEOUT)
+
+    def _is_reported(self, job: Job) -> bool:
+        """Whether the reason of the job is reported: its objects are overdue, or it waits for none."""
+        return not _awaits(job) or (job.key in self._awaiting and job.key not in self._due)
 
     @on_job(ie.JobGone)
     def _job_gone(self, job: Job, now: int) -> None:
@@ -70,7 +94,7 @@ class StatusReporter(Component):
         self.queues.seen(event.about[1])
 
     def review(self, now: int) -> None:
-        self._changed.update(dict.fromkeys(self._awaited.review(now)))
+        self._changed.update(dict.fromkeys(self._due.take(now)))
 
     def after_cycle(self, now: int) -> list[Command]:
         return self.report(now)
@@ -115,7 +139,7 @@ class StatusReporter(Component):
 
     def _report_pods(self, job: Job, commands: list[Command]) -> None:
         reason = _reported_reason(job)
-        if reason is None or not self._awaited.is_reported(job):
+        if reason is None or not self._is_reported(job):
             for uid in job.pods:
                 self._pods.pop(uid, None)
             return
@@ -203,7 +227,7 @@ class StatusReporter(Component):
             phase = "Completed"
         else:
             phase = "Inqueue" if job.inqueue else "Pending"
-        reported = phase in ("Pending", "Inqueue", "Unknown") and self._awaited.is_reported(job)
+        reported = phase in ("Pending", "Inqueue", "Unknown") and self._is_reported(job)
         reason = _reported_reason(job) if reported else None
         waits = reason is not None and reason.kind.stage is not Stage.VALIDATE
         start = self._starts.reported_text(job.key) if waits else ""
@@ -214,49 +238,6 @@ def _reported_reason(job: Job) -> Reason | None:
     """Why it waits, with what else its owner has to know."""
     reason = job.reason
     return reason.with_hints(job.refused_classes.values()) if reason and job.refused_classes else reason
-
-
-#: Nanoseconds after which a job is reported.
-TIMEOUT = 30_000_000_000
-
-#: Codes of the reasons of jobs that wait for such objects.
-AWAITED = frozenset(
-    kind.code
-    for kind in (NO_PODS_YET, NOT_ENOUGH_PODS, NOT_ENOUGH_PODS_OF_TASK, POD_GROUP_AWAITED, POD_GROUP_MISSING)
-)
-
-
-class AwaitedObjects:
-    """Jobs that wait for objects which a controller creates: their PodGroup, or pods of their gang.
-
-    A running controller creates them at once, so that the wait is not news. A job without any after a while
-    gets a reason: no controller may run that serves it, or something keeps it from creating them.
-
-    The time counts from when this scheduler saw the job, or the last of its pods come.
-    """
-
-    def __init__(self, context: Context) -> None:
-        #: Jobs that wait, with how many pods they have; and when those are reported that are not yet.
-        self._pods: dict[str, int] = context.job_tables.add({})
-        self._due = context.job_tables.add(context.deadlines.table())
-
-    def note(self, job: Job, now: int) -> None:
-        """The job has its reason, or none."""
-        if not _awaits(job):
-            self._pods.pop(job.key, None)
-            self._due.pop(job.key)
-        elif self._pods.get(job.key) != len(job.pods):
-            self._pods[job.key] = len(job.pods)
-            self._due.pop(job.key)
-            self._due.put(job.key, now + TIMEOUT)
-
-    def is_reported(self, job: Job) -> bool:
-        """Whether the reason of the job is reported: its objects are overdue, or it waits for none."""
-        return not _awaits(job) or (job.key in self._pods and job.key not in self._due)
-
-    def review(self, now: int) -> list[str]:
-        """The jobs that are reported from now on."""
-        return self._due.take(now)
 
 
 def _awaits(job: Job) -> bool:
@@ -343,60 +324,3 @@ class QueueStatusReporter:
             passed[name] = None
             name = self._queues[name].parent
         return list(passed)
-
-
-#: Jobs of a queue whose PodGroups say when they are expected to start.
-MAX_REPORTED = 100
-
-
-class StartEstimates(Component):
-    """When waiting jobs are expected to start, as it was computed last beside the scheduler.
-
-    Nothing is computed here: who runs the scheduler plays the queues forward on a copy
-    (`scheduler/explain/forecast.py`) and tells the result as an event, so that a journal has it, too. It is
-    shown as it is; of a job that has changed since, nothing is shown until the next result.
-
-    The condition of a PodGroup repeats it for the first jobs of each queue, and only where it has changed
-    by a tenth: a long queue that moves on would be written again with every end of a job.
-    """
-
-    name = "expected starts"
-
-    def __init__(self, context: Context, starts: ExpectedStarts, history: History) -> None:
-        super().__init__(context)
-        self._starts = starts
-        self._history = history
-
-    @on(ie.JobSpecChanged)
-    def _spec_changed(self, event: ie.JobSpecChanged, now: int) -> None:
-        self._starts.forget(event.key)
-
-    @on_job(ie.JobGone)
-    def _job_gone(self, job: Job, now: int) -> None:
-        self._starts.forget(job.key)
-
-    @on_job(ie.JobSettled)
-    def _settled(self, job: Job, now: int) -> None:
-        if job.waiting_since is None:
-            self._starts.forget(job.key)
-
-    @on(ev.StartsEstimated)
-    def _estimated(self, event: ev.StartsEstimated, now: int) -> None:
-        before, reported_before = self._starts.by_job, self._starts.reported
-        jobs = self._book.jobs
-        starts = {one.job: one.start for one in event.starts if one.job in jobs}
-        self._starts.by_job, self._starts.set_in_turn = starts, self._history.turns
-        self._state.changes.several_jobs(
-            key for key in {**before, **starts} if before.get(key) != starts.get(key)
-        )
-        places: Counter[str] = Counter()
-        reported: dict[str, ExpectedStart] = {}
-        for key, start in starts.items():
-            places[jobs[key].queue] += 1
-            if places[jobs[key].queue] <= MAX_REPORTED:
-                previous = reported_before.get(key)
-                reported[key] = start if previous is None or start.differs(previous, now) else previous
-        self._starts.reported = reported
-        for key in {**reported_before, **reported}:
-            if key in jobs and reported_before.get(key) != reported.get(key):
-                self._notify(ie.JobStatusChanged(jobs[key]), now)

@@ -158,7 +158,7 @@ def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list
 
     `began`: jobs that start again at this moment.
     """
-    guess = view.what_if.starts.run_times.guess
+    guess = view.what_if.starts.guess
     runs = running_jobs(view.jobs, view.cluster, view.limits, view.settings, now, guess, began)
     for uid, placement in view.cluster.pods.items():
         if placement.node >= 0 and placement.chips and view.job_of(uid) is None:
@@ -230,7 +230,7 @@ def _played(
 ) -> Mapping[str, ExpectedStart]:
     with ExitStack() as supposed:
         runs = all_runs(view, now, _suppose_moves(view, now, supposed))
-        guess = view.what_if.starts.run_times.guess
+        guess = view.what_if.starts.guess
         lengths = {job.key: run_length(job, view.limits.longest(job), guess=guess) for job in waiting}
         finite = sum(run.latest is not None for run in runs)
         exact = all(length.least == length.most for length in lengths.values())

@@ -157,14 +157,12 @@ class FaultHandler(Component):
         return key in self.jobs or key in self.clocks.by_job
 
     @on(ie.PlacementLost)
-    def _placement_lost(self, event: ie.PlacementLost, now: int) -> None:
-        self._pod_lost(event.job, event.pod, now)
-
-    def _pod_lost(self, job: Job, pod: Pod, now: int) -> None:
+    def _pod_lost(self, event: ie.PlacementLost, now: int) -> None:
         """A pod of the job is gone, whatever the reason: how far its replacement may go depends on time (F2).
 
         Only racks have levels of placement; other jobs have a clock while a fault of them is handled.
         """
+        job, pod = event.job, event.pod
         # M1: not for a move.
         if LOGICAL_RACK in pod.annotations and self.jobs.was_complete(job) and not job.places:
             # Without a fault. It ends at once where minAvailable pods are placed.
@@ -178,7 +176,7 @@ class FaultHandler(Component):
                 placed = (pod for pod in job.pods.values() if pod.node is not None)
                 pod = next((pod for pod in placed if LOGICAL_RACK in pod.annotations), None)
                 if pod is not None:
-                    self._pod_lost(job, pod, now)
+                    self._pod_lost(ie.PlacementLost(job, pod), now)
 
     def _group_changed(self, job: Job) -> None:
         """A fault that was ignored because of the policy or before the job ran may count now."""
