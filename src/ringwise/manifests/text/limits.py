@@ -121,26 +121,22 @@ def _too_large(
         yield field, VALUES, values
 
 
+#: Of a pod spec, by field.
+_ATTRIBUTES = dict(zip(PodSpecWire.__struct_encode_fields__, PodSpecWire.__struct_fields__, strict=True))
+
+
 def drop_oversized(spec: PodSpecWire) -> None:
     """Remove the fields that exceed a limit from the spec of a bound pod: its place is decided already."""
     for field, limit, _ in list(oversized(spec)):
-        if limit is SELECTOR:
-            spec.node_selector = None
-        elif limit is TOLERATIONS:
-            spec.tolerations = None
-        elif limit is PORTS:
+        if limit is PORTS:
             for container in (*(spec.containers or ()), *(spec.init_containers or ())):
                 container.ports = None
-        elif limit is POD_CLAIMS:
-            spec.volumes = None
         elif limit is RESOURCES:
             for resources in _asking(spec):
                 resources.limits = _needed(resources.limits)
                 resources.requests = _needed(resources.requests)
-        elif field == SPREAD_FIELD:
-            spec.topology_spread_constraints = None
         else:
-            spec.affinity = None
+            setattr(spec, _ATTRIBUTES[field.partition(".")[0]], None)
 
 
 def _asking(spec: PodSpecWire) -> list[ResourcesWire]:
