@@ -43,6 +43,10 @@ class Resource(ApiResource):
             parts.append(subresource)
         return "/".join(parts)
 
+    def reference(self, name: str, uid: str, **more: str | bool) -> dict[str, str | bool]:
+        """A reference to one of the objects, such as that of an owner."""
+        return {"apiVersion": self.version, "kind": self.kind, "name": name, "uid": uid, **more}
+
 
 NODES = Resource(*wellknown.NODES)
 PODS = Resource(*wellknown.PODS)

@@ -85,14 +85,7 @@ class JobTemplates:
     @property
     def owner(self) -> dict[str, Any]:
         """The owner reference of objects that are created for the job and deleted with it."""
-        return {
-            "apiVersion": VCJOBS.version,
-            "kind": VCJOBS.kind,
-            "name": self.name,
-            "uid": self.uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
+        return VCJOBS.reference(self.name, self.uid, controller=True, blockOwnerDeletion=True)
 
 
 #: By key of the job.

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
+from ringwise.controller.job_record import COUNTED
 from ringwise.framework.job import job_key
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
@@ -464,14 +465,7 @@ class JobReader(StatusReader[_WatchedJob]):
         job = vcjob_from_wire(wire, self._classes, issues)
         status = wire.status
         if status is not None:
-            counts: dict[str, Any] = {
-                "Pending": status.pending,
-                "Running": status.running,
-                "Succeeded": status.succeeded,
-                "Failed": status.failed,
-                "Terminating": status.terminating,
-                "Unknown": status.unknown,
-            }
+            counts = {phase: getattr(status, phase.lower()) for phase in COUNTED}
             job.counts = {phase: min(count, INT32) for phase, count in counts.items() if count and count > 0}
             job.conditions = tuple(
                 (one.status, time_of(one.last_transition_time, "status.conditions", Findings(issues.origin)))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from ringwise.kube.watch.invalid_objects import BadObject
 from ringwise.kube.write.context import WriteContext
 from ringwise.kube.write.status_queue import MAX_EVENT_WAIT, Precedence, StatusQueue
@@ -43,8 +45,7 @@ MAX_PROBLEM_EVENTS = 5
 _VERSIONS = {resource.kind: resource.version for resource in (JOB_COMMANDS, *(one.resource for one in KINDS))}
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectReference:
+class ObjectReference(msgspec.Struct, frozen=True, rename={"version": "apiVersion"}):
     """The object that an event is about."""
 
     version: str
@@ -80,13 +81,7 @@ class ObjectEvent:
                 "name": f"{regarding.name[:200].rstrip('-.')}.{self.name_suffix or f'{now:x}{number:04x}'}",
                 "namespace": regarding.namespace or "default",
             },
-            "involvedObject": {
-                "apiVersion": regarding.version,
-                "kind": regarding.kind,
-                "namespace": regarding.namespace,
-                "name": regarding.name,
-                "uid": regarding.uid,
-            },
+            "involvedObject": msgspec.to_builtins(regarding),
             "type": "Warning" if self.warning else "Normal",
             "reason": self.reason,
             "message": cut_text(self.message),

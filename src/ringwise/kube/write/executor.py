@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, get_args
 
+from ringwise.controller.job_record import COUNTED
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.context import WriteContext
@@ -42,6 +43,7 @@ from ringwise.kubeclient.resources import (
     PODS,
     QUEUES,
     VCJOBS,
+    Resource,
 )
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
@@ -93,13 +95,8 @@ def group_body(group: PodGroup) -> dict[str, Any]:
     }
     owner = group.owner
     if owner is not None:
-        reference: dict[str, Any] = {
-            "apiVersion": owner.api or VCJOBS.version,
-            "kind": owner.kind,
-            "name": owner.name,
-            "uid": owner.uid,
-            "controller": True,
-        }
+        resource = Resource(owner.api or VCJOBS.version, owner.kind, "")
+        reference = resource.reference(owner.name, owner.uid, controller=True)
         if owner.is_vcjob:
             # API servers that check owner references ask for a permission on each such kind.
             reference["blockOwnerDeletion"] = True
@@ -682,16 +679,6 @@ def _queue_of_old_group(command: cmd.DeleteGroup) -> str:
     return f"group {command.key}" if is_ordinary else ""
 
 
-_COUNTS = {
-    "pending": "Pending",
-    "running": "Running",
-    "succeeded": "Succeeded",
-    "failed": "Failed",
-    "terminating": "Terminating",
-    "unknown": "Unknown",
-}
-
-
 def job_status(command: cmd.SetJobStatus) -> dict[str, Any]:
     state = {
         "phase": command.phase,
@@ -701,12 +688,12 @@ def job_status(command: cmd.SetJobStatus) -> dict[str, Any]:
         "lastTransitionTime": rfc3339(command.since, exact=True),
     }
     tasks = {
-        task: {"phase": {phase: counts.get(phase) or None for phase in _COUNTS.values()}} if counts else None
+        task: {"phase": {phase: counts.get(phase) or None for phase in COUNTED}} if counts else None
         for task, counts in command.tasks.items()
     }
     return {
         "state": state,
-        **{field: command.counts.get(phase, 0) for field, phase in _COUNTS.items()},
+        **{phase.lower(): command.counts.get(phase, 0) for phase in COUNTED},
         "retryCount": command.retries,
         "version": command.version,
         "taskStatusCount": tasks,

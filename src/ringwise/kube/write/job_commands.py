@@ -20,21 +20,13 @@ from ringwise.manifests.objects.groups import command_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import CommandWire, MetaWire
 from ringwise.messages.events import Event, JobCommand, QueueCommand
-from ringwise.wellknown import BATCH_API
 
 
 def job_command(
     namespace: str, job: str, uid: str, action: str, message: str, name: str = ""
 ) -> dict[str, Any]:
     """A Command for a vcjob; without a name the API server makes one. It goes with the job."""
-    target = {
-        "apiVersion": BATCH_API,
-        "kind": VCJOBS.kind,
-        "name": job,
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
+    target = VCJOBS.reference(job, uid, controller=True, blockOwnerDeletion=False)
     named = {"name": name} if name else {"generateName": f"{job}-{action.lower()}-"}
     return {
         "metadata": {**named, "namespace": namespace, "ownerReferences": [target]},

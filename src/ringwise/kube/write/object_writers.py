@@ -71,13 +71,7 @@ class ClaimWriter:
         if there is None:
             # Whoever reserved a volume for a claim of this name keeps it reserved when the claim goes.
             meta["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
-        reference = {
-            "apiVersion": CLAIMS.version,
-            "kind": CLAIMS.kind,
-            "namespace": command.namespace,
-            "name": command.claim,
-            "uid": command.uid,
-        }
+        reference = CLAIMS.reference(command.claim, command.uid, namespace=command.namespace)
         body = {"metadata": meta, "spec": {"claimRef": reference}}
         await self._client.patch(VOLUMES, "", command.volume, body)
 
