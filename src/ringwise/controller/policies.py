@@ -22,6 +22,15 @@ TASK_COMPLETED = "TaskCompleted"
 TASK_FAILED = "TaskFailed"
 UNKNOWN = "Unknown"
 JOB_UPDATED = "JobUpdated"
+_SENTENCES = {
+    POD_FAILED: "pod {pod} failed{code}",
+    POD_EVICTED: "pod {pod} was evicted",
+    POD_PENDING: "pod {pod} has been pending too long",
+    TASK_COMPLETED: "task {task} is complete",
+    TASK_FAILED: "pod {pod} of task {task} was restarted too often",
+    UNKNOWN: "a part of the gang runs and the rest cannot be placed",
+    JOB_UPDATED: "the job was changed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +43,8 @@ class PolicyEvent:
 
     @property
     def sentence(self) -> str:
-        match self.event:
-            case "PodFailed":
-                code = "" if self.exit_code is None else f" with exit code {self.exit_code}"
-                return f"pod {self.pod} failed{code}"
-            case "PodEvicted":
-                return f"pod {self.pod} was evicted"
-            case "PodPending":
-                return f"pod {self.pod} has been pending too long"
-            case "TaskCompleted":
-                return f"task {self.task} is complete"
-            case "TaskFailed":
-                return f"pod {self.pod} of task {self.task} was restarted too often"
-            case "Unknown":
-                return "a part of the gang runs and the rest cannot be placed"
-        return "the job was changed"
+        code = "" if self.exit_code is None else f" with exit code {self.exit_code}"
+        return _SENTENCES[self.event].format(pod=self.pod, task=self.task, code=code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from difflib import SequenceMatcher
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ringwise import wellknown
 from ringwise.framework.configuration import Configuration
@@ -83,6 +83,16 @@ _OTHERS_MAY_USE: frozenset[type] = frozenset({ConfigMapWire, ReplicatedWire, Ope
 _THROUGH_PODS = frozenset({"DaemonSet", "CronJob", "InferServiceSet"})
 
 
+class _Objects(Generic[Kept]):
+    """An attribute with the objects of one kind."""
+
+    def __init__(self, kind: type[Kept]) -> None:
+        self._kind = kind
+
+    def __get__(self, bundle: Bundle, _: type[Bundle] | None = None) -> list[Kept]:
+        return bundle.of(self._kind)
+
+
 @dataclass(slots=True)
 class Bundle:
     """The objects of an input in their order. Objects with errors are left out."""
@@ -123,29 +133,12 @@ class Bundle:
         """The objects of a kind."""
         return self.objects.setdefault(kind, [])
 
-    @property
-    def nodes(self) -> list[Node]:
-        return self.of(Node)
-
-    @property
-    def reports(self) -> list[DeviceReport]:
-        return self.of(DeviceReport)
-
-    @property
-    def queues(self) -> list[Queue]:
-        return self.of(Queue)
-
-    @property
-    def vcjobs(self) -> list[VcJob]:
-        return self.of(VcJob)
-
-    @property
-    def pod_groups(self) -> list[PodGroup]:
-        return self.of(PodGroup)
-
-    @property
-    def pods(self) -> list[Pod]:
-        return self.of(Pod)
+    nodes = _Objects(Node)
+    reports = _Objects(DeviceReport)
+    queues = _Objects(Queue)
+    vcjobs = _Objects(VcJob)
+    pod_groups = _Objects(PodGroup)
+    pods = _Objects(Pod)
 
     @property
     def holds_nothing(self) -> bool:

@@ -26,6 +26,7 @@ from ringwise.device.health.levels import (
     RESTART_REQUEST,
     SEPARATE,
     SUB_HEALTH,
+    SWITCH_LEVELS,
 )
 from ringwise.manifests.text.checking import decoded, one_of
 from ringwise.manifests.text.errors import Findings
@@ -57,14 +58,7 @@ _LISTS = {
     SUB_HEALTH: ("SubHealthFaultCodes", "SubHealthFaultNetworkCodes"),
     NOT_HANDLE: ("NotHandleFaultCodes", "NotHandleFaultNetworkCodes"),
 }
-_SWITCH_LISTS = {
-    "Separate": ("SeparateFaultCodes",),
-    "PreSeparate": ("PreSeparateFaultCodes",),
-    "Reset": ("ResetFaultCodes",),
-    "RestartRequest": ("RestartRequestFaultCodes",),
-    "SubHealthFault": ("SubHealthFaultCodes",),
-    "NotHandle": ("NotHandleFaultCodes",),
-}
+_SWITCH_LISTS = {level: (f"{level.removesuffix('Fault')}FaultCodes",) for level in SWITCH_LEVELS}
 _CODE = re.compile(r"[0-9A-Fa-f]{1,16}", re.ASCII)
 
 
