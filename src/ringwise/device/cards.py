@@ -59,14 +59,6 @@ _DEVICE_TYPES = {
     ASCEND310B: "Ascend310",
     ASCEND310: "Ascend310",
 }
-_ACCELERATORS = {
-    ASCEND910: "huawei-Ascend910",
-    ASCEND910B: "huawei-Ascend910",
-    ASCEND910A3: "huawei-Ascend910",
-    ASCEND910A5: "huawei-npu",
-    ASCEND310P: "huawei-Ascend310P",
-    ASCEND310: "huawei-Ascend310",
-}
 
 
 class UnknownCardError(Exception):
@@ -159,8 +151,8 @@ def node_labels(
     """
     first = lead(chips)
     labels: dict[str, str] = {}
-    if card in _ACCELERATORS:
-        labels[wellknown.ACCELERATOR] = _ACCELERATORS[card]
+    if card != ASCEND310B:
+        labels[wellknown.ACCELERATOR] = f"huawei-{device_type(card)}"
     if first.chip_name:
         labels[wellknown.CHIP_NAME_LABEL] = first.chip_name
     if driver_version:

@@ -15,17 +15,12 @@ import msgspec
 from msgspec import Meta
 
 from ringwise.device.health.levels import (
-    FREE_RESTART_NPU,
     LEVELS,
     MANUALLY_SEPARATE,
     NETWORK_LEVELS,
     NOT_HANDLE,
     PRE_SEPARATE,
-    RESTART_BUSINESS,
-    RESTART_NPU,
-    RESTART_REQUEST,
     SEPARATE,
-    SUB_HEALTH,
     SWITCH_LEVELS,
 )
 from ringwise.manifests.text.checking import decoded, one_of
@@ -49,14 +44,8 @@ POLL_KEY = "PollInterval"
 
 #: Worst first: a code in two lists has the worse level.
 _LISTS = {
-    SEPARATE: ("SeparateNPUCodes", "SeparateNPUNetworkCodes"),
-    PRE_SEPARATE: ("PreSeparateNPUCodes", "PreSeparateNPUNetworkCodes"),
-    RESTART_NPU: ("RestartNPUCodes",),
-    FREE_RESTART_NPU: ("FreeRestartNPUCodes",),
-    RESTART_BUSINESS: ("RestartBusinessCodes",),
-    RESTART_REQUEST: ("RestartRequestCodes",),
-    SUB_HEALTH: ("SubHealthFaultCodes", "SubHealthFaultNetworkCodes"),
-    NOT_HANDLE: ("NotHandleFaultCodes", "NotHandleFaultNetworkCodes"),
+    level: (f"{level}Codes", f"{level}NetworkCodes") if level in NETWORK_LEVELS else (f"{level}Codes",)
+    for level in LEVELS[1:-1]
 }
 _SWITCH_LISTS = {level: (f"{level.removesuffix('Fault')}FaultCodes",) for level in SWITCH_LEVELS}
 _CODE = re.compile(r"[0-9A-Fa-f]{1,16}", re.ASCII)

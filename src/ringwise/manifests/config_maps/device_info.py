@@ -78,12 +78,10 @@ class _FaultEntry(WireStruct, rename=None):
     fault_time_and_level_map: dict[str, _CodeLevel] | None = None
 
 
-class _Info(WireStruct, rename=None):
+class _Info(_DeviceList, rename=None):
     """Both forms: the device plugin nests the list in `DeviceInfo`, the aggregate does not."""
 
     DeviceInfo: _DeviceList | None = None
-    DeviceList: Texts | None = None
-    UpdateTime: int | None = None
     SuperPodID: int | None = None
     ServerIndex: int | str | None = None
     RackID: int | None = None
@@ -254,12 +252,10 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, issues: Findin
     def number(name: str, value: int | None) -> int | None:
         return issues.count(f"{top}.{name}", value, None, -INT32, INT32)
 
-    top, listed = path, info.DeviceInfo
-    devices = info.DeviceList
-    updated = info.UpdateTime
-    if listed is not None:
+    top, listed = path, info.DeviceInfo or info
+    if listed is not info:
         path += ".DeviceInfo"
-        devices, updated = listed.DeviceList, listed.UpdateTime
+    devices = listed.DeviceList
     if devices is None:
         issues.add_error(f"{path}.DeviceList", "Required value")
         return
@@ -292,7 +288,7 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, issues: Findin
             recovering=chips(f"{resource}{wellknown.RECOVERING_SUFFIX}", resource),
             superpod=superpod,
             server_index=server_index,
-            update_time=issues.count(f"{path}.UpdateTime", updated, 0, most=2**53) * NANOSECONDS,
+            update_time=issues.count(f"{path}.UpdateTime", listed.UpdateTime, 0, most=2**53) * NANOSECONDS,
             aggregated=aggregated,
             origin=issues.origin,
             rack=rack,

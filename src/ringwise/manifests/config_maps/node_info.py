@@ -40,12 +40,10 @@ class _Status(WireStruct, rename=None):
     FaultDevList: Any = None
 
 
-class _NodeInfo(WireStruct, rename=None):
+class _NodeInfo(_Status, rename=None):
     """Both forms: NodeD nests the status beside a check code, the aggregate does not."""
 
     NodeInfo: _Status | None = None
-    NodeStatus: str | None = None
-    FaultDevList: Any = None
 
 
 def node_reports_of(wire: ConfigMapWire, issues: Findings) -> list[NodeReport] | None:
@@ -103,9 +101,8 @@ def _of_cluster(
 
 def _status(info: _NodeInfo) -> str:
     """NodeD's own word; without one, what follows from the worst of its faults."""
-    stated, faults = info.NodeStatus, info.FaultDevList
-    if info.NodeInfo is not None:
-        stated, faults = info.NodeInfo.NodeStatus, info.NodeInfo.FaultDevList
+    status = info.NodeInfo or info
+    stated, faults = status.NodeStatus, status.FaultDevList
     if stated or not isinstance(faults, list):
         return stated or ""
     return status_of_levels(str(one.get("FaultLevel")) for one in faults if isinstance(one, dict))
