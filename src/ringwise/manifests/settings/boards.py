@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -74,18 +75,8 @@ class _Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 #: Fields of a board that are as they are written.
-_SAME = (
-    *(
-        "name",
-        "resources",
-        "chips_per_node",
-        "ring_kind",
-        "policies",
-        "accelerator_types",
-        "fallback",
-        "notes",
-    ),
-    *("sp_block_fallback", "checks_network", "superpod", "rack_nodes", "domain_racks"),
+_SAME = {one.name for one in fields(Board)}.intersection(_Profile.__struct_fields__).difference(
+    ("title", "rule", "rings", "job_labels", "node_labels")
 )
 
 _PARAMETER_TYPES: dict[ParameterKind, Any] = {
