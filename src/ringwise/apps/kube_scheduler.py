@@ -40,7 +40,7 @@ from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kube.run.shadow import ShadowAdapter
 from ringwise.kube.write.disruption_budgets import read_budgets
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import API_ERRORS, Client
 from ringwise.kubeclient.clock import RateLimit, RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.resources import Resource
@@ -340,7 +340,7 @@ async def _move_jobs(runner: Runner, client: Client, scheduler: Callable[[], Sch
     async def budgets() -> Sequence[DisruptionBudget]:
         try:
             return await read_budgets(client)
-        except (ApiError, UnreachableError) as error:
+        except API_ERRORS as error:
             raise QuestionFailedError(f"disruption budgets cannot be read: {error}") from None
 
     await runner.deciding.wait()
@@ -350,7 +350,7 @@ async def _move_jobs(runner: Runner, client: Client, scheduler: Callable[[], Sch
             return
         try:
             await client.create_if_missing(Resource(*MOVE_PLANS), None, body)
-        except (ApiError, UnreachableError) as error:
+        except API_ERRORS as error:
             raise QuestionFailedError(f"the MovePlan is not created: {error}") from None
 
     await keep_moving(wanted, copy, create, ForkedQueries(), budgets=budgets)

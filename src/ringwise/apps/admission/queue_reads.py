@@ -13,7 +13,7 @@ from dataclasses import replace
 from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.kube.watch.kinds import read_object
 from ringwise.kube.watch.readers import ObservedQueue, QueueReader
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import API_ERRORS, PAGE_SIZE, Client
 from ringwise.kubeclient.clock import Clock, RateLimit
 from ringwise.kubeclient.list_watch import name_of
 from ringwise.kubeclient.resources import QUEUES
@@ -86,7 +86,7 @@ class QueueLister:
         try:
             async with asyncio.timeout(READ_TIMEOUT):
                 return await self._list()
-        except (ApiError, UnreachableError, TimeoutError) as error:
+        except (*API_ERRORS, TimeoutError) as error:
             _LOG.warning("queues not read", why=str(error) or "no response in time")
             return None
 

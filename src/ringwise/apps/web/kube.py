@@ -20,7 +20,8 @@ from ringwise.apps.web.snapshot import dashboard_source
 from ringwise.kube.run.core_thread import CoreStoppedError
 from ringwise.kube.run.runner import Runner
 from ringwise.kube.write.disruption_budgets import read_budgets
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import API_ERRORS, ApiError, Client, UnreachableError
+from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.findings import Finding
 from ringwise.views.documents.accounting import GroupBy
@@ -81,7 +82,7 @@ async def list_budgets(client: Client) -> BudgetsRead:
     """The disruption budgets of the cluster, or why they cannot be read."""
     try:
         return await read_budgets(client), ()
-    except (ApiError, UnreachableError) as error:
+    except API_ERRORS as error:
         return (), (f"disruption budgets: {error}",)
 
 
@@ -93,7 +94,7 @@ async def read_documents(read: ReadAccounts) -> Documents:
         # The right is this process's to have: another token of the reader does not help.
         status, code = (404, "no-accounting") if error.status in (401, 403) else (503, "no-accounting-now")
         raise RequestRefusedError(status, code, f"accounting cannot be read: {error}") from None
-    except (UnreachableError, OSError) as error:
+    except (UnreachableError, KubeConfigError, OSError) as error:
         text = f"accounting cannot be read: {error}"
         raise RequestRefusedError(503, "no-accounting-now", text) from None
 
@@ -192,7 +193,7 @@ def serving_dashboard(
             return unread
         try:
             leases = await read_leases(client)
-        except (ApiError, UnreachableError) as error:
+        except API_ERRORS as error:
             leases = SchedulerLeases(unknown=str(error))
         return unread + await core.call(
             lambda scheduler, now: lease_findings(
