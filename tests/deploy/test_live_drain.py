@@ -430,6 +430,28 @@ def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_r
     assert list(isolations(api)) == ["node-1"]
 
 
+@pytest.mark.parametrize("readable", ["yes", "forbidden", "not installed"])
+def test_uncordon_names_a_scheduled_drain(tmp_path: Path, readable: str) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        two_nodes(api)
+        spec = {"node": "node-1", "reason": "drain", "startTime": "2999-01-31T08:00:00Z"}
+        api.put(ISOLATIONS, {"metadata": {"name": "node-1"}, "spec": spec})
+        if readable == "forbidden":
+            api.fault("/isolations", status=403, times=10)
+        elif readable == "not installed":
+            api.unknown.add(ISOLATIONS)
+
+    (answered, other, cordoned), _ = on_cluster(
+        tmp_path, prepare, "uncordon node-1", "uncordon node-2", "cordon node-1"
+    )
+    assert answered.stdout == "node node-1 already uncordoned\n"
+    note = (
+        "note: node-1 is drained at 2999-01-31T08:00:00Z; to end that, too: kubectl ringwise unisolate node-1"
+    )
+    assert (note in answered.stderr) is (readable == "yes")
+    assert ["note:" in one.stderr for one in (answered, other, cordoned)] == [readable == "yes", False, False]
+
+
 def test_all_nodes_of_a_superpod_are_drained(tmp_path: Path) -> None:
     def prepare(api: FakeApiServer) -> None:
         for number in (1, 2, 3):

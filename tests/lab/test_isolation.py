@@ -130,7 +130,10 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         # A worse state and a drain do not hide what comes after them.
         note = f"172.0.0.0 draining from {time} on; reserved for namespace lab from "
         assert note in words("get nodes")
-        terminal.ok("uncordon node-0")
+        ended = terminal.run("uncordon node-0")
+        note = f"note: node-0 is drained at {time}; to end that, too: ringwise unisolate node-0\n"
+        assert (ended.stdout, ended.stderr) == ("node node-0 uncordoned\n", note)
+        assert terminal.run("uncordon node-1").stderr == ""
         terminal.ok("unreserve later")
         assert f"node-0 is drained at {time}, and takes only jobs that end before then" in words(
             "describe node node-0"
@@ -227,6 +230,11 @@ def test_a_plan_for_a_time_ahead_shows_who_is_there_then(tmp_path: Path) -> None
         terminal.ok("advance 1m")
         assert len(terminal.json("drain node-0 --plan")["jobs"]) == 1
         assert terminal.json("drain node-0 --plan --at 1h")["jobs"] == []
+        start = time_text(terminal.json("drain node-0 --plan --at 1h")["start"])
+        assert f"draining node-0 at {start}: no job has pods there" in terminal.ok(
+            "drain node-0 --plan --at 1h"
+        )
+        assert "draining node-0: 1 job" in terminal.ok("drain node-0 --plan")
         assert terminal.json("topology show")["isolated"] == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ from ringwise.apps.reservations import unknown_reservation
 from ringwise.apps.suspension import ACTIONS, JobChangeRequest, message_of
 from ringwise.apps.targets import UnknownTargetError, isolation_answer, isolation_of, moment, named
 from ringwise.durations import SECOND
-from ringwise.kubeclient.client import JSON_PATCH, PAGE_SIZE, ApiError, Client, run
+from ringwise.kubeclient.client import JSON_PATCH, PAGE_SIZE, ApiError, Client, IgnoredStatus, run
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import NamedObject, page_reader
@@ -39,7 +40,7 @@ from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.state.limits import UsageLimit
 from ringwise.state.model import Isolation, NodeReservation
-from ringwise.views.changes import node_change, reservation_change
+from ringwise.views.changes import cordon_change, reservation_change
 from ringwise.views.documents.changes import (
     DeletedFields,
     DeleteDocument,
@@ -58,7 +59,12 @@ _MOVE_PLANS = Resource(*MOVE_PLANS)
 
 def _cordon(access: Access, action: str, request: NodeRequest) -> NodeChangeDocument:
     changed = cordon(access, request.node, on=action == "cordon")
-    return node_change(request.node, action, changed=changed)
+    isolations: list[Isolation] = []
+    # Who may not read Isolations, or has none installed, can uncordon all the same.
+    if action == "uncordon":
+        with suppress(UnknownTargetError), IgnoredStatus(403):
+            isolations = read_isolations(access)
+    return cordon_change(request.node, action, isolations, changed=changed)
 
 
 def _isolate(access: Access, action: str, request: IsolateRequest) -> dict[str, Any]:

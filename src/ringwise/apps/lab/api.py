@@ -66,7 +66,7 @@ from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation, Pod, PodGroup, PriorityClass
 from ringwise.state.vcjob import VcJob
-from ringwise.views.changes import node_change, reservation_change
+from ringwise.views.changes import cordon_change, node_change, reservation_change
 from ringwise.views.cluster import (
     ClusterObjects,
     JobView,
@@ -340,7 +340,8 @@ class LabServer:
     @_change(requests.NodeRequest, "cordon", "uncordon")
     def _change_node(self, action: str, request: requests.NodeRequest) -> Any:
         node = find_name(self.live.objects, "node", request.node)
-        return node_change(node, action, changed=self.live.cordon([node], on=action == "cordon"))
+        changed = self.live.cordon([node], on=action == "cordon")
+        return cordon_change(node, action, self.live.cluster.all(Isolation), changed=changed)
 
     @_change(requests.DeleteRequest, "delete")
     def _delete(self, _action: str, request: requests.DeleteRequest) -> Any:

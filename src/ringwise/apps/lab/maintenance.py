@@ -93,6 +93,7 @@ def plan_drain(
         left = left_by_drain(table, now, copy.settings, nodes, configuration, of_cluster=of_cluster)
         with copy_of(table, now, copy.settings, configuration) as again:
             plan = _Planner(again, nodes, of_cluster).plan(target, left)
+    plan.start = at
     if without:
         plan.omitted.insert(
             0,

@@ -307,6 +307,9 @@ def _cordon(action: str, nodes: tuple[str, ...], output: str, options: dict[str,
         if number and output == "yaml":
             click.echo("---")
         show_text(document, output, f"node {node} {'' if document.changed else 'already '}{action}ed")
+        if document.withheld:
+            program = program_of(click.get_current_context())
+            complain(f"note: {document.withheld}; to end that, too: {program} unisolate {node}")
 
 
 _isolating = with_options(

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ringwise.cli.printers.lines import print_line
 from ringwise.cli.printers.tables import Column, KindTable, Table
-from ringwise.durations import duration_text, seconds_text
+from ringwise.durations import duration_text, seconds_text, time_text
 from ringwise.grammar import counted, listed
 from ringwise.views.documents.maintenance import (
     DefragPlanDocument,
@@ -28,7 +28,8 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
     moving = sum(job.result == "moves" for job in jobs)
     nodes = f" ({counted(plan.nodes, 'node')})" if len(plan.nodes) > 1 else ""
     words = f"{counted(jobs, 'job')} with pods there, {moving} of them would move at once"
-    title = f"draining {_KINDS[plan.kind]}{plan.target}{nodes}"
+    at = "" if plan.start is None else f" at {time_text(plan.start)}"
+    title = f"draining {_KINDS[plan.kind]}{plan.target}{nodes}{at}"
     print_line(console, Text(f"{title}: {words if jobs else 'no job has pods there'}"))
     if not jobs:
         return

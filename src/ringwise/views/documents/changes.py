@@ -52,6 +52,9 @@ class NodeChangeDocument(Document, tag="ringwise.io/node-change/v1"):
     changed: Annotated[bool, doc("False if a node was cordoned or uncordoned already; otherwise absent.")] = (
         True
     )
+    withheld: Annotated[
+        str, doc("Why an uncordoned node still accepts no jobs, or only some; or absent.")
+    ] = ""
 
 
 class JobChangeDocument(Document, tag="ringwise.io/job-change/v1"):

@@ -105,6 +105,7 @@ class DrainPlanDocument(Document, tag="ringwise.io/drain-plan/v1"):
     nodes: list[str]
     jobs: list[DrainedJobFields]
     omitted: OmittedChecks = field(default_factory=list)
+    start: Annotated[Nanoseconds | None, doc("When the drain starts; absent: now.")] = None
 
 
 class PlannedPodFields(Fields):
