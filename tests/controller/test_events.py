@@ -116,6 +116,19 @@ def test_pods_that_the_controller_deletes_are_not_evicted() -> None:
     assert (status_in(gone).phase, status_in(gone).retries) == ("Pending", 0)
 
 
+@pytest.mark.parametrize(("counts", "retries"), [({"Running": 1, "Terminating": 1}, 0), ({"Running": 2}, 1)])
+def test_the_next_controller_tells_pods_that_were_being_deleted_from_lost_ones(
+    counts: dict[str, int], retries: int
+) -> None:
+    """Its predecessor deleted the second pod, or it was evicted while no controller ran."""
+    job = job_of(policies=[RESTART_EVICTED])
+    _, pods = with_pods(job)
+    job = replace(job, phase="Running", counts=counts)
+    group = replace(pod_group_of(job), phase="Running")
+    first = Controller().handle(seen(job, group, replace(pods[0], phase="Running", node="n1")), 2)
+    assert max([one.retries for one in first if isinstance(one, SetJobStatus)], default=0) == retries
+
+
 def test_pods_requested_before_a_restart_are_not_counted_after_it() -> None:
     controller, pods = with_pods(job_of())
     restarted = status_in(controller.handle([JobCommand("default/train", "RestartJob")], 2))

@@ -491,6 +491,46 @@ def test_the_group_of_a_job_says_whether_it_is_suspended() -> None:
     assert lab.groups["default/podgroup-rs"] == group
 
 
+def test_the_group_of_a_set_without_replicas_is_deleted_as_often_as_it_is_there() -> None:
+    lab = Lab()
+    lab.put(owner_of(replicas=0))
+    made = group_for(pod_of(), owner_of())
+    for _ in range(2):
+        # Another client created it, and it is deleted at once.
+        lab.put(made)
+        (delete,) = lab.turn()
+        assert delete == DeleteGroup(made.key)
+        assert lab.turn() == []
+        lab.execute(delete)
+        assert lab.turn() == []
+    # Scaled up and down again before it was gone.
+    lab.put(made)
+    assert len(lab.turn()) == 1
+    lab.put(owner_of(replicas=1))
+    assert lab.turn() == []
+    lab.put(owner_of(replicas=0))
+    assert lab.turn() == [DeleteGroup(made.key)]
+
+
+def test_a_foreign_group_with_the_name_of_ours_is_not_deleted() -> None:
+    lab = Lab()
+    lab.put(owner_of(replicas=0))
+    lab.put(group("podgroup-rs", owner=Owner("ReplicaSet", "other", "another", "apps/v1")))
+    assert lab.turn() == []
+
+
+def test_an_annotation_that_was_removed_is_written_again_at_once() -> None:
+    lab = Lab()
+    lab.put(owner_of())
+    lab.put(pod_of())
+    lab.settle()
+    assert lab.pods["p0"].group == "podgroup-rs"
+    lab.put(pod_of())
+    (again,) = lab.turn()
+    assert isinstance(again, AnnotatePod)
+    assert again.annotations == {GROUP_NAME: "podgroup-rs"}
+
+
 def test_a_wish_that_is_lost_is_repeated_and_a_foreign_group_is_left_alone() -> None:
     lab = Lab()
     lab.put(PodOwner("Job", "default", "chat-1", "rs", 0, suspended=True))

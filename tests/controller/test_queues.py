@@ -70,6 +70,13 @@ class World:
         return {name: queue.state for name, queue in self.queues.items()}
 
 
+def test_a_queue_that_is_its_own_parent_can_be_closed_and_opened() -> None:
+    world = World(blue="blue")
+    for action, state in (("CloseQueue", "Closed"), ("OpenQueue", "Open")):
+        world.ask("blue", action)
+        assert world.states == {"blue": state}
+
+
 def test_a_queue_is_closing_until_no_pod_group_names_it() -> None:
     world = World(blue="root")
     world.turn(group("a", queue="blue"), group("b", queue="blue"))
