@@ -15,6 +15,7 @@ from ringwise.messages.commands import (
     Command,
     CreateGroup,
     CreatePod,
+    DeleteJob,
     DeletePod,
     Publish,
     SetAside,
@@ -440,6 +441,8 @@ def test_host_lists_are_published_again_if_objects_of_the_job_could_not_be_writt
 
     assert published(seen(job, group), 0)
     assert not published([JobHeldUp(job.key, job.uid, "ConfigMap train-svc: 503")], 3)
+    # A second one does not put it off.
+    assert not published([JobHeldUp(job.key, job.uid, "ConfigMap train-svc: 503")], 8)
     assert not published((), 12)
     due = controller.next_deadline()
     assert due is not None
@@ -464,6 +467,35 @@ def test_a_pod_group_is_changed_again_if_objects_of_the_job_could_not_be_written
     assert changed((), 14) == [1]
     assert changed(seen(replace(group, min_member=1)), 15) == []
     assert changed((), 60) == []
+
+
+def test_the_deletion_of_a_job_that_has_expired_is_requested_again() -> None:
+    job = replace(job_of(ttl_seconds=5), phase="Completed", since=SECOND)
+    controller = Controller()
+    asked: list[int] = []
+    controller.handle(seen(job), SECOND)
+    while (due := controller.next_deadline()) is not None and due < 40 * SECOND:
+        asked += [due // SECOND for one in controller.handle([], due) if isinstance(one, DeleteJob)]
+    assert asked == [6, 16, 26, 36]
+    assert controller.handle([VcJobGone(job.key)], 37 * SECOND) == []
+    assert controller.next_deadline() is None
+
+
+def test_an_eviction_before_a_restart_does_not_restart_the_job_again() -> None:
+    """Two pods were evicted, one after the other; the policy of the second waits for its timeout."""
+    policy = Policy("RestartJob", ("PodEvicted",), timeout=20 * SECOND)
+    job = job_of(policies=[policy])
+    group = replace(pod_group_of(job), phase="Inqueue")
+    controller = Controller()
+    made = [one.pod for one in controller.handle(seen(job, group), 0) if isinstance(one, CreatePod)]
+    running = [replace(pod, phase="Running", node="n1") for pod in made]
+    controller.handle(seen(*running), SECOND)
+    controller.handle([PodGone(running[0].uid)], 2 * SECOND)
+    controller.handle([JobCommand(job.key, "RestartJob")], 3 * SECOND)
+    controller.handle([PodGone(running[1].uid)], 4 * SECOND)
+    for second in range(5, 60):
+        commands = controller.handle([], second * SECOND)
+        assert not [one for one in commands if isinstance(one, SetJobStatus) and one.phase == "Restarting"]
 
 
 def test_jobs_that_are_gone_use_no_memory() -> None:
