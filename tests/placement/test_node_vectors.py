@@ -239,7 +239,7 @@ def check_policy(case: Case) -> None:
                 resource,
                 case.get("annotations") or {},
                 case.get("job_labels") or {},
-                case.get("node_selector") or {},
+                (case.get("node_selector") or {}).get("accelerator-type", ""),
             ),
         )
         if wanted in SHARES:

@@ -26,7 +26,8 @@ def select(
     selector: Mapping[str, str] = NONE,
     catalog: BoardCatalog | None = None,
 ) -> Board | Reason:
-    return select_board(catalog or shipped_catalog(), PolicyFacts(resource, annotations, labels, selector))
+    facts = PolicyFacts(resource, annotations, labels, selector.get(TYPE, ""))
+    return select_board(catalog or shipped_catalog(), facts)
 
 
 @pytest.mark.parametrize(

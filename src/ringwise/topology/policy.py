@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -21,7 +22,7 @@ from ringwise.topology.reasons import (
     UNKNOWN_STRATEGY,
     VIRTUAL_CHIPS,
 )
-from ringwise.wellknown import ACCELERATOR_TYPE, CHIP_RESOURCE_FAMILIES, NPU, SCHEDULE_POLICY, SP_BLOCK
+from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, NPU, SCHEDULE_POLICY, SP_BLOCK
 
 #: Resources whose board only the policy selects, whatever else the job has.
 POLICY_ONLY = frozenset({NPU})
@@ -40,9 +41,10 @@ class PolicyFacts:
     """What selects the board of a job. Annotations: the PodGroup's, else one pod's."""
 
     resource: str
-    annotations: Mapping[str, str]
-    labels: Mapping[str, str]
-    node_selector: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: That its pods select; empty: none.
+    accelerator_type: str = ""
 
 
 @lru_cache(maxsize=1024)
@@ -92,7 +94,7 @@ def _by_policy(facts: PolicyFacts, serving: tuple[Board, ...]) -> Board | Reason
     types = {name: board for board in serving for name in board.accelerator_types}
     if facts.resource in POLICY_ONLY:
         return _no_policy(facts.resource, policy, policies)
-    chosen = facts.node_selector.get(ACCELERATOR_TYPE, "")
+    chosen = facts.accelerator_type
     if SP_BLOCK in facts.annotations:
         board = _superpod_board(serving, chosen)
         if board is not None:

@@ -205,11 +205,10 @@ def _board_of(job: Job, pods: list[Pod], session: Session) -> tuple[str, Board] 
 
 def _select_board(job: Job, resource: str, pods: list[Pod], session: Session) -> Board | Reason:
     """N1: the board of the job. Pods that select no accelerator-type follow those that do."""
-    selectors = [dict(pod.cls.node_selector) for pod in pods]
-    choosing = {one[ACCELERATOR_TYPE]: one for one in reversed(selectors) if one.get(ACCELERATOR_TYPE)}
+    types = [dict(pod.cls.node_selector).get(ACCELERATOR_TYPE, "") for pod in reversed(pods)]
     boards: dict[str, Board] = {}
-    for selector in choosing.values() or selectors[:1]:
-        facts = PolicyFacts(resource, job.annotations, job.labels, selector)
+    for selected in dict.fromkeys(filter(None, types)) or ("",):
+        facts = PolicyFacts(resource, job.annotations, job.labels, selected)
         board = select_board(session.topology.catalog, facts)
         if isinstance(board, Reason):
             return board

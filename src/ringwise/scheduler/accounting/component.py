@@ -400,8 +400,7 @@ class Accounting(Component):
     def _find_board(self, resource: str, label: str, size: int) -> str:
         catalog = self._topology.catalog
         serving = catalog.serving(resource)
-        chosen = {ACCELERATOR_TYPE: label} if label else {}
-        board = select_board(catalog, PolicyFacts(resource, {}, {}, chosen)) if serving else None
+        board = select_board(catalog, PolicyFacts(resource, accelerator_type=label)) if serving else None
         if board is not None and not isinstance(board, Reason) and board.chips_per_node >= size:
             return board.name
         match = next((one for one in serving if one.chips_per_node == size), None)

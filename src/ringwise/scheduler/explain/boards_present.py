@@ -33,9 +33,7 @@ def boards_present(view: SchedulerView, *, shared: bool = False) -> list[tuple[s
             if (resource, label) in boards or not catalog.serving(resource):
                 continue
             size = count if resource == own else max(count, node.chips_capacity.get(resource, 0))
-            board = select_board(
-                catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label} if label else {})
-            )
+            board = select_board(catalog, PolicyFacts(resource, accelerator_type=label))
             if isinstance(board, Reason) or size > board.chips_per_node or not label:
                 board = used.get(resource) or _by_size(view, resource, size, board, number)
                 label = ""
@@ -60,7 +58,7 @@ def board_of_node(view: SchedulerView, resource: str, number: int, otherwise: Bo
     label = node.labels.get(ACCELERATOR_TYPE, "") if node is not None else ""
     if node is None or not label:
         return otherwise
-    board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
+    board = select_board(view.catalog, PolicyFacts(resource, accelerator_type=label))
     fits = isinstance(board, Board) and node.chips_capacity.get(resource, 0) <= board.chips_per_node
     return board if isinstance(board, Board) and fits else otherwise
 
@@ -73,11 +71,8 @@ def board_of_job(view: SchedulerView, job: Job) -> Board | Reason | None:
     asking = job.chip_pods
     if not asking:
         return None
-    label = selected_type(job)
-    facts = PolicyFacts(
-        asking[0].cls.resource or "", job.annotations, job.labels, {ACCELERATOR_TYPE: label} if label else {}
-    )
-    return select_board(view.catalog, facts)
+    resource = asking[0].cls.resource or ""
+    return select_board(view.catalog, PolicyFacts(resource, job.annotations, job.labels, selected_type(job)))
 
 
 def selected_type(job: Job) -> str:

@@ -311,7 +311,7 @@ def _board_label(
     if label is None:
         return
     for resource in resources:
-        board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
+        board = select_board(view.catalog, PolicyFacts(resource, accelerator_type=label))
         if isinstance(board, Reason) and board.code == "unknown-accelerator-type":
             yield subject.warning(
                 "label-odd",
@@ -429,7 +429,7 @@ def superpod_problems(view: SchedulerView) -> dict[int, Reason]:
 
     @cache
     def is_superpod_board(resource: str, label: str) -> bool:
-        board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
+        board = select_board(view.catalog, PolicyFacts(resource, accelerator_type=label))
         return isinstance(board, Board) and board.superpod
 
     #: Kinds of nodes of which some are in a SuperPoD.
