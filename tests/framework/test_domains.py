@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.framework.domains.filled import FULL, FilledDomains, tier_shares
-from ringwise.framework.domains.loads import DomainLoads
+from ringwise.framework.domain_loads import FULL, DomainLoads, FilledDomains, tier_shares
 from ringwise.state.node_labels import members_of
 from tests.builders.session_lab import Lab, cluster
 from tests.builders.values import CHIP

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.framework.evictions.candidates import by_queue
-from ringwise.framework.evictions.eviction import starving_jobs
-from ringwise.framework.evictions.nominated_shares import nominated_shares
+from ringwise.framework.evictions.eviction import nominated_shares, starving_jobs
 from ringwise.framework.evictions.spare_pods import SparePods
 from ringwise.framework.job import Job
 from ringwise.framework.shares.backfill_reservations import lending_owners

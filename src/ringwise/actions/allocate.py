@@ -8,8 +8,7 @@ from typing import Any
 
 from ringwise.durations import SECOND
 from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, cooling_chips, may_use_all
-from ringwise.framework.gangs.further_pods import FurtherPods
-from ringwise.framework.gangs.gang_placement import claim_refusal, place_gang
+from ringwise.framework.gangs.gang_placement import FurtherPods, claim_refusal, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.queue_discipline import note_attempt, take_turn
 from ringwise.framework.reasons import QUEUE_OVERUSED

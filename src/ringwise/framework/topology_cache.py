@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.framework.anti_affinity_index import AntiAffinityIndex
-from ringwise.framework.domains.filled import FilledDomains
-from ringwise.framework.domains.loads import DomainLoads
+from ringwise.framework.domain_loads import DomainLoads, FilledDomains
 from ringwise.framework.node_sets import NodeSets
 from ringwise.framework.placed_labels import PlacedLabels
 from ringwise.framework.volume_nodes import VolumeNodes

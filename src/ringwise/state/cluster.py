@@ -20,7 +20,6 @@ from ringwise.state.chip_amounts import ChipAmounts, amounts_on, counted_chips, 
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.hyper_nodes import CompileExpressions, Forest, HyperNodes
 from ringwise.state.index import Scorer, View
-from ringwise.state.isolations import IsolationTable, whole_now
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
 from ringwise.state.model import (
     DYNAMIC,
@@ -41,7 +40,14 @@ from ringwise.state.node_addresses import NodeAddresses
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
 from ringwise.state.node_labels import NodeLabels
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
-from ringwise.state.node_windows import NodeReservationTable, NodeWindow, WindowSets, windows_of
+from ringwise.state.node_windows import (
+    IsolationTable,
+    NodeReservationTable,
+    NodeWindow,
+    WindowSets,
+    whole_now,
+    windows_of,
+)
 from ringwise.state.part_requests import PartBinding, binding_of, requested
 from ringwise.state.ranges import out_of_range
 from ringwise.state.reasons import NODE_NOT_READY, OTHER_MODE

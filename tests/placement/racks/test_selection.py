@@ -11,9 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ringwise.placement.matching import PodClasses
-from ringwise.placement.racks.inference import select_for_service
 from ringwise.placement.racks.model import RackBlock, RackOrigin, RackRequest, RackShape
-from ringwise.placement.racks.selection import fullest_nodes, select
+from ringwise.placement.racks.selection import fullest_nodes, select, select_for_service
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId
 from tests.placement.racks import reference

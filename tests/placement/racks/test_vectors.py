@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from ringwise.placement.racks.inference import select_for_service
 from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, RackShape
 from ringwise.placement.racks.previous import PreviousRackBlock, PreviousSlot
 from ringwise.placement.racks.reschedule import RackFault, reschedule
-from ringwise.placement.racks.selection import select
+from ringwise.placement.racks.selection import select, select_for_service
 from ringwise.placement.racks.validity import check_rack_job
 from ringwise.reasons import Reason, Stage
 from tests.placement.racks.clusters import free_racks, per_rack

@@ -7,11 +7,11 @@ it: chips, cpu, memory and all others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from ringwise.durations import SECOND
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.lost_work import LostWork, chip_hours
-from ringwise.framework.evictions.nominated_shares import NominatedShares, nominated_shares
 from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice, VictimSearch
 from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods, place_gang
@@ -25,6 +25,7 @@ from ringwise.grammar import counted, first_of
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
+from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation, Reservations
 
 #: Jobs that are named to whom others are evicted for.
@@ -237,3 +238,57 @@ def waiting_for_evictions(state: ClusterState, reservation: Reservation, now: in
         seconds=max(0, (reservation.again or reservation.expires or now) - now) // SECOND,
         losers=list(reservation.losers)[:MAX_NAMED],
     ).with_hints(losers_text(reservation.losers))
+
+
+# -- what jobs will use for which others are evicted -----------------------------------------------------
+
+
+class NominatedShares:
+    """What jobs will use for which others are evicted: it counts against the other jobs of their queues.
+
+    Otherwise, if a queue deserves one more job, two of its jobs would each evict pods, and only one could
+    start. For `Session.shared`: counted while an action searches victims, and at no other time.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._counted: dict[str, tuple[Job, list[Pod]]] = {}
+
+    def add(self, job: Job, pods: Iterable[Pod]) -> None:
+        self.remove(job.key)
+        self._counted[job.key] = job, list(pods)
+        for pod in self._counted[job.key][1]:
+            self._session.usage.add_pod(job.key, job.queue, pod.cls)
+
+    def remove(self, key: str) -> None:
+        """It is searched for again: it does not count against itself."""
+        if key in self._counted:
+            job, pods = self._counted.pop(key)
+            for pod in pods:
+                self._session.usage.remove_pod(job.key, job.queue, pod.cls)
+
+    def add_all(self) -> None:
+        """Of jobs for which pods were evicted in earlier cycles."""
+        placements = self._session.state.pods
+        for reservation in self._session.reservations:
+            job = self._session.jobs.get(reservation.owner) if reservation.evicting else None
+            if job is not None:
+                waiting = [
+                    uid for uid in reservation.nominated if uid in job.pods and placements[uid].node < 0
+                ]
+                self.add(job, [job.pods[uid] for uid in waiting])
+
+    def remove_all(self) -> None:
+        for key in list(self._counted):
+            self.remove(key)
+
+
+@contextmanager
+def nominated_shares(session: Session) -> Iterator[None]:
+    """Inside, victims are searched."""
+    shares = session.shared(NominatedShares)
+    try:
+        shares.add_all()
+        yield
+    finally:
+        shares.remove_all()

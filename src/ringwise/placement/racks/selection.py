@@ -13,7 +13,7 @@ No nodes are kept in reserve. Ties are decided by SuperPoD id, rack id and node 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from ringwise.grammar import counted
@@ -21,6 +21,7 @@ from ringwise.placement.node_groups import matched_nodes, useful_matched_nodes
 from ringwise.placement.racks.model import (
     FreeRacks,
     RackBlock,
+    RackId,
     RackOrigin,
     RackRequest,
     RackShape,
@@ -31,13 +32,14 @@ from ringwise.placement.racks.pool import RackNodes, RackPool, SuperPodNodes, in
 from ringwise.placement.racks.reasons import (
     BLOCKS_NOT_PLACED,
     NO_DOMAIN_HOLDS_JOB,
+    NO_RACK_FOR_SERVICE,
     NO_RACK_HOLDS_GROUP,
     NOT_ENOUGH_BLOCKS,
     NOT_ENOUGH_NODES,
 )
 from ringwise.placement.superpods.packing import check_counts
 from ringwise.reasons import Reason
-from ringwise.topology.superpods import NodeId, order_key
+from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 
 def select(free: FreeRacks, request: RackRequest, super_pod_size: int) -> tuple[RackBlock, ...] | Reason:
@@ -311,3 +313,67 @@ def _fixes(free: FreeRacks, request: RackRequest, super_pod_size: int) -> list[s
     if not (request.soft or request.ub_memory) and fits(replace(request, soft=True)):
         fixes.append("label the job super-pod-affinity: soft: then blocks and logical racks may be split")
     return fixes
+
+
+# -- inference services ----------------------------------------------------------------------------------
+
+
+def select_for_service(
+    free: FreeRacks,
+    request: RackRequest,
+    super_pod_size: int,
+    service_racks: Set[tuple[SuperPodId, RackId]] = frozenset(),
+) -> tuple[RackBlock, ...] | Reason:
+    """A rack for each open block, near other jobs of the service (R1): in `service_racks` these have nodes.
+
+    Unlike training jobs they go to the emptiest racks. Logical racks, soft affinity and UB memory play no
+    part.
+    """
+    problem = check_sizes(free, super_pod_size)
+    if problem is not None:
+        return problem
+    request = replace(request, classes=merged_classes(request.classes, free))
+    pool = RackPool(free, request)
+    used = set(service_racks)
+    placed: list[RackBlock] = []
+    for block in request.open_blocks:
+        ranks = request.shape.ranks_of(block)
+        for rack in _by_preference(pool, used):
+            nodes = matched_nodes(pool.classes, ranks, rack.nodes)
+            if nodes is not None:
+                placed.append(RackBlock(block, tuple(rack.take(nodes)), RackOrigin.SERVICE))
+                used.add((rack.superpod, rack.rack))
+                break
+    if len(placed) == len(request.open_blocks):
+        return in_order(placed)
+    start = first_blocks(placed, request)
+    if start is not None:
+        return in_order(start)
+    return NO_RACK_FOR_SERVICE(
+        blocks=len(request.open_blocks),
+        block_nodes=request.shape.nodes_per_block,
+        held=len(placed),
+        listing=RackPool(free, request).listing(),
+        largest=request.system.rack_chips,
+    )
+
+
+def _by_preference(pool: RackPool, used: Set[tuple[SuperPodId, RackId]]) -> list[RackNodes]:
+    """Racks of the service, most free first; then its SuperPoDs, then others, emptiest first.
+
+    Equal racks stay in the order of their ids, because sorting keeps it.
+    """
+    near = {superpod for superpod, _ in used}
+    whole = pool.request.system.nodes_per_rack
+    keyed: list[tuple[tuple[int, ...], RackNodes]] = []
+    for superpod in pool.superpods:
+        free = superpod.free
+        whole_racks = sum(len(rack.nodes) == whole for rack in superpod.racks)
+        distance = 1 if superpod.superpod in near else 2
+        for rack in superpod.racks:
+            if (rack.superpod, rack.rack) in used:
+                key: tuple[int, ...] = (0, -len(rack.nodes))
+            else:
+                key = (distance, -whole_racks, -len(rack.nodes), -free)
+            keyed.append((key, rack))
+    return [rack for _, rack in sorted(keyed, key=lambda entry: entry[0])]

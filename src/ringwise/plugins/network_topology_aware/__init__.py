@@ -18,8 +18,7 @@ from ringwise.framework.arguments import (
     score_weight,
 )
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.domains.filled import FULL
-from ringwise.framework.domains.loads import CPU, MEMORY
+from ringwise.framework.domain_loads import CPU, FULL, MEMORY
 from ringwise.framework.extension_points import (
     ALLOCATED,
     DEALLOCATED,

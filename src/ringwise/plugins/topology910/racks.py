@@ -10,11 +10,10 @@ from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.session import Session
 from ringwise.grammar import counted, first_of
 from ringwise.placement.matching import PodClasses
-from ringwise.placement.racks.inference import select_for_service
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, RackShape, Slot
 from ringwise.placement.racks.previous import PlacedPod, PreviousSlot, previous_blocks
 from ringwise.placement.racks.reschedule import RackFault, reschedule
-from ringwise.placement.racks.selection import check_sizes, fullest_nodes, select
+from ringwise.placement.racks.selection import check_sizes, fullest_nodes, select, select_for_service
 from ringwise.plugins.topology910.backups import Near
 from ringwise.plugins.topology910.superpods import (
     BlockPlanner,

@@ -23,9 +23,8 @@ from ringwise.durations import SECOND
 from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
 from ringwise.framework.evictions.eviction import evicting_reservation
 from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
-from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_count import is_complete
-from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
+from ringwise.framework.gangs.gang_placement import FurtherPods, missing_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.limits import WaitingCounts
 from ringwise.framework.queue_discipline import blocks, equivalence_class, lacks_room, line_of

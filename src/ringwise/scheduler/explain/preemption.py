@@ -10,8 +10,15 @@ from ringwise.actions import gangpreempt, gangreclaim, preempt, reclaim
 from ringwise.durations import time_text
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.bundles import ALLOW_WHOLE
-from ringwise.framework.evictions.eviction import MAX_NAMED, evicts_none, losers, losers_text, plan_for
-from ringwise.framework.evictions.nominated_shares import NominatedShares, nominated_shares
+from ringwise.framework.evictions.eviction import (
+    MAX_NAMED,
+    NominatedShares,
+    evicts_none,
+    losers,
+    losers_text,
+    nominated_shares,
+    plan_for,
+)
 from ringwise.framework.evictions.reclaiming import reclaim_choices
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice
 from ringwise.framework.extension_points import (
