@@ -23,6 +23,7 @@ from ringwise.messages.containment import Containment
 from ringwise.messages.events import Event
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
+from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.deadlines import DeadlineTables
@@ -121,6 +122,19 @@ class ContextUser:
         self._assumed = context.assumed
         self._containment = context.containment
         self._notify = context.notify
+
+    def _lift(self, owner: str, why: str) -> None:
+        """End the reservation of a job if it was made for this reason."""
+        reservation = self._reservations.of(owner)
+        if reservation is not None and reservation.why == why:
+            self._reservations.lift(owner)
+            self._triggers.add(Trigger.CHIPS_FREED)
+
+    def _announce_nodes(self, trigger: Trigger, now: int) -> None:
+        """Nodes, or what may use them, are different."""
+        self._topology.nodes_changed()
+        self._notify(ie.ClusterChanged(), now)
+        self._triggers.add(trigger)
 
 
 class Component(ContextUser):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from ringwise.framework.amounts import Amounts, add, amounts_of
-from ringwise.framework.holdings import Holdings
 from ringwise.framework.usage import ResourceUsage
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.state.cluster import ClusterState
@@ -30,7 +28,6 @@ def inconsistencies(
         *_nodes(state),
         *_jobs(state, book),
         *_usage(state, book, usage),
-        *_holdings(state, book, usage),
         *_reserved_quota(usage),
         *_volumes(state),
     ]
@@ -119,25 +116,22 @@ def _jobs(state: ClusterState, book: JobBook) -> Iterator[str]:
 
 
 def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str]:
-    jobs: dict[str, Amounts] = {}
-    queues: dict[str, Amounts] = {}
-    pods: dict[str, int] = {}
+    """What jobs and queues use and what limits count, from the pods."""
+    counted, holdings = ResourceUsage(), usage.holdings
+    counted.holdings.users, counted.holdings.shapes = holdings.users, holdings.shapes
     for uid, placement in state.pods.items():
-        if placement.node < 0:
-            continue
-        key, queue = book.counts_for(uid, book.job_of(uid))
-        add(jobs.setdefault(key, {}), amounts_of(placement.pod.cls))
-        add(queues.setdefault(queue, {}), amounts_of(placement.pod.cls))
-        pods[queue] = pods.get(queue, 0) + 1
-    tables: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
-        ("how many pods queue", pods, usage.pods_by_queue),
-        ("what job", jobs, usage.by_job),
-        ("what queue", queues, usage.by_queue),
+        if placement.node >= 0:
+            counted.add_pod(*book.counts_for(uid, book.job_of(uid)), placement.pod.cls)
+    tables: tuple[tuple[str, Mapping[Any, Any], Mapping[Any, Any]], ...] = (
+        ("how many pods queue", counted.pods_by_queue, usage.pods_by_queue),
+        ("what job", counted.by_job, usage.by_job),
+        ("what queue", counted.by_queue, usage.by_queue),
+        ("what", counted.holdings.used, holdings.used),
     )
     return [
         f"{what} {key} uses: {right}, recorded is {recorded}"
-        for what, counted, stored in tables
-        for key, right, recorded in _differing(counted, stored)
+        for what, anew, stored in tables
+        for key, right, recorded in _differing(anew, stored)
     ]
 
 
@@ -147,18 +141,6 @@ def _differing(counted: Mapping[K, Any], stored: Mapping[K, Any]) -> Iterator[tu
         right, recorded = counted.get(key) or 0, stored.get(key) or 0
         if right != recorded:
             yield key, right, recorded
-
-
-def _holdings(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str]:
-    """What limits count, from the pods."""
-    counted = Holdings()
-    counted.users, counted.shapes = usage.holdings.users, usage.holdings.shapes
-    for uid, placement in state.pods.items():
-        job = book.job_of(uid)
-        if placement.node >= 0 and job is not None:
-            counted.add(*book.counts_for(uid, job), amounts_of(placement.pod.cls), 1)
-    differing = _differing(counted.used, usage.holdings.used)
-    return [f"what {scope} uses: {right}, recorded is {stored}" for scope, right, stored in differing]
 
 
 def _reserved_quota(usage: ResourceUsage) -> list[str]:

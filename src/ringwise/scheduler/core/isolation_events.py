@@ -51,9 +51,7 @@ class IsolationEvents(CustomResources[Isolation]):
     def decide(self, now: int) -> Iterator[SetConditions]:
         if self._changed:
             self._changed = False
-            self._topology.nodes_changed()
-            self._notify(ie.ClusterChanged(), now)
-            self._triggers.add(Trigger.HEALTH_CHANGED)
+            self._announce_nodes(Trigger.HEALTH_CHANGED, now)
             self._stale = False
         self._targets = frozenset(one.target for one in self._objects.values())
         self._state.isolation_problems.clear()

@@ -17,6 +17,7 @@ from ringwise.framework.reasons import WAITING_LIMIT_REACHED
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on_job
+from ringwise.state.nested import discard
 
 
 class LimitWaits(Component):
@@ -78,9 +79,8 @@ class LimitWaits(Component):
         self._for_burst.pop(key, None)
         scope = self._scope.pop(key, None)
         if scope is not None:
-            self._waiting[scope].pop(key, None)
-            if not self._waiting[scope]:
-                del self._waiting[scope]
+            discard(self._waiting, scope, key)
+            if scope not in self._waiting:
                 self._seen.pop(scope, None)
 
     def wake(self) -> bool:

@@ -92,9 +92,7 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
             changed = wanted.entries != self._state.node_reservations.entries
             self._state.put_node_reservations(wanted)
             if changed:
-                self._topology.nodes_changed()
-                self._notify(ie.ClusterChanged(), now)
-                self._triggers.add(Trigger.HEALTH_CHANGED)
+                self._announce_nodes(Trigger.HEALTH_CHANGED, now)
                 self._stale = False
 
     def _precedence(self, one: NodeReservation) -> tuple[object, ...]:

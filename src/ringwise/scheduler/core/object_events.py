@@ -82,12 +82,7 @@ class NodeEvents(Component):
 
     def _health_changed(self, node: str, trigger: Trigger, now: int) -> None:
         self._notify(ie.NodeChanged(node), now)
-        self._cluster_changed(trigger, now)
-
-    def _cluster_changed(self, trigger: Trigger, now: int) -> None:
-        self._topology.nodes_changed()
-        self._notify(ie.ClusterChanged(), now)
-        self._triggers.add(trigger)
+        self._announce_nodes(trigger, now)
 
     @on(ev.TopologySeen)
     def _topology_seen(self, event: ev.TopologySeen, now: int) -> None:

@@ -151,7 +151,7 @@ class Moves(Component):
         for live in self.plans.values():
             for moving in live.jobs:
                 if moving.owner == owner and moving.job != job.key and _is_new(job, moving):
-                    self._lift(moving.job)
+                    self._lift(moving.job, WHY)
                     moving.job = job.key
                     self.plans.touch(live.plan.id)
 
@@ -479,7 +479,7 @@ class Moves(Component):
     def _fail(self, live: LivePlan, why: str, now: int) -> None:
         live.failed = why
         self.plans.touch(live.plan.id)
-        self._lift(live.plan.job)
+        self._lift(live.plan.job, WHY)
         self._end(live, FAILED, why, now)
 
     def _show(self, live: LivePlan) -> None:
@@ -523,9 +523,9 @@ class Moves(Component):
 
     def _forget(self, live: LivePlan) -> None:
         del self.plans[live.plan.id]
-        self._lift(live.plan.job)
+        self._lift(live.plan.job, WHY)
         for moving in live.jobs:
-            self._lift(moving.job)
+            self._lift(moving.job, WHY)
             self._successors.forget(moving.pods_owner, moving.owner)
             for job in self._book.existing((moving.job, moving.owner)):
                 if job.places:
@@ -534,12 +534,6 @@ class Moves(Component):
 
     # -- what is reserved ------------------------------------------------------------------------------
 
-    def _lift(self, key: str) -> None:
-        reservation = self._reservations.of(key)
-        if reservation is not None and reservation.why == WHY:
-            self._reservations.lift(key)
-            self._triggers.add(Trigger.CHIPS_FREED)
-
     def _reserve_all(self, live: LivePlan) -> None:
         leaving = frozenset(uid for _, uid, pod in live.moving_pods() if not pod.gone)
         opened = defaultdict[str, list[tuple[PlannedPlace, Load]]](list)
@@ -547,7 +541,7 @@ class Moves(Component):
             opened[moving.job].append((place, moving.pods[uid].load))
         # First: the previous reservation of the pending job is released, and others may move there.
         if live.failed or self._has_started(live):
-            self._lift(live.plan.job)
+            self._lift(live.plan.job, WHY)
         else:
             room = [(place_of(pod), NO_LOAD) for pod in live.plan.room if pod.chips]
             room += [(PlannedPlace("", node, 0), load) for node, load in live.room_loads.items()]
@@ -581,7 +575,7 @@ class Moves(Component):
                 loads[number] = loads.get(number, NO_LOAD) + load
         before = self._reservations.of(key)
         if not chips or resource not in self._state.fleets:
-            self._lift(key)
+            self._lift(key, WHY)
             return
         if before is not None and before.why != WHY and before.evicting:
             # Others are evicted for it: it has what it needs.

@@ -112,13 +112,13 @@ class EarlySuccessors:
 
     def __init__(self) -> None:
         #: By owner: uids of pods that terminate.
-        self._going: dict[str, set[str]] = {}
+        self._going: dict[str, dict[str, None]] = {}
         #: By owner: keys of the jobs of new pods, oldest first; at most as many as pods that terminate.
         self._came: dict[str, dict[str, None]] = {}
 
     def leaves(self, owner: str, uid: str) -> None:
         if owner:
-            self._going.setdefault(owner, set()).add(uid)
+            self._going.setdefault(owner, {})[uid] = None
 
     def comes(self, pod: Pod, job: str) -> None:
         """A pod that has no node yet."""
@@ -132,16 +132,13 @@ class EarlySuccessors:
 
     def gone(self, owner: str, uid: str) -> str | None:
         """The pod no longer terminates. Returns the key of its successor, where that came before."""
-        going = self._going.get(owner)
-        if going is None or uid not in going:
+        if uid not in self._going.get(owner, ()):
             return None
-        going.discard(uid)
-        came = self._came.get(owner, {})
-        result = next(iter(came), None)
+        result = next(iter(self._came.get(owner, ())), None)
         if result is not None:
-            del came[result]
-        if not going:
-            del self._going[owner]
+            discard(self._came, owner, result)
+        discard(self._going, owner, uid)
+        if owner not in self._going:
             self._came.pop(owner, None)
         return result
 

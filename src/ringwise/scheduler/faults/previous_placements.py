@@ -374,7 +374,7 @@ class PreviousPlacements(Component):
         """Without a reservation, and without nodes that broke."""
         if not entry.suspended:
             entry.suspended = True
-            self._lift(entry.job)
+            self._lift(entry.job, WHY)
             self._failed.pop(entry.job, None)
             for rank, node in list(entry.nodes.items()):
                 if node.faulty:
@@ -421,7 +421,7 @@ class PreviousPlacements(Component):
         entry = self._rescheduling.get(owner)
         if entry is not None:
             if entry.job != job.key:
-                self._lift(entry.job)
+                self._lift(entry.job, WHY)
                 entry.job = job.key
                 self._rescheduling.touch(owner)
             entry.stale = True
@@ -444,7 +444,7 @@ class PreviousPlacements(Component):
         if entry is None:
             return
         self._successors.forget(entry.pods_owner, owner)
-        self._lift(entry.job)
+        self._lift(entry.job, WHY)
         self._failed.pop(entry.job, None)
         job = self._book.jobs.get(entry.job)
         if job is not None:
@@ -469,12 +469,6 @@ class PreviousPlacements(Component):
 
     def _remembers(self, job: str) -> bool:
         return any(entry.job == job for entry in self._rescheduling.values())
-
-    def _lift(self, job: str) -> None:
-        reservation = self._reservations.of(job)
-        if reservation is not None and reservation.why == WHY:
-            self._reservations.lift(job)
-            self._triggers.add(Trigger.CHIPS_FREED)
 
     # -- time and reservations ----------------------------------------------------------------
 
