@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.framework.domain_loads import FULL, DomainLoads, FilledDomains, tier_shares
+from ringwise.state.changes import RecentChanges
 from ringwise.state.node_labels import members_of
 from tests.builders.session_lab import Lab, cluster
 from tests.builders.values import CHIP
@@ -78,6 +80,25 @@ def test_scores_follow_a_change_of_the_domains() -> None:
         numbers = filled.numbers(loads, made.state.labels.existing, ASKED, WEIGHTS, 0.8)
         _, nodes = fresh(made)
         assert {one: numbers.of(one) for one in nodes} == nodes
+
+
+@pytest.mark.parametrize("why", ["another resource", "many changes"])
+def test_scores_follow_a_change_that_was_seen_when_all_was_counted_again(why: str) -> None:
+    """For another request, or for a job with a network topology, which asks for no scores of nodes."""
+    made = lab()
+    loads, filled = DomainLoads(), FilledDomains()
+    loads.follow(made.state, made.state.hyper_forest(), NAMES)
+    filled.numbers(loads, made.state.labels.existing, ASKED, WEIGHTS, 0.8)
+    made.job("full", pods=2, on=["n0", "n1"], cpu=8_000)
+    if why == "many changes":
+        # More than are remembered, of a node in no domain.
+        for _ in range(3 * RecentChanges.MOST):
+            made.state.refresh_node(6)
+    names = (*NAMES, "example.com/y") if why == "another resource" else NAMES
+    loads.follow(made.state, made.state.hyper_forest(), names)
+    numbers = filled.numbers(loads, made.state.labels.existing, ASKED, WEIGHTS, 0.8)
+    _, nodes = fresh(made)
+    assert {one: numbers.of(one) for one in nodes} == nodes
 
 
 def test_a_node_that_did_not_change_is_not_looked_at() -> None:

@@ -135,7 +135,8 @@ class FilledDomains:
     """
 
     def __init__(self) -> None:
-        self._forest: Forest | None = None
+        #: Of the domains whose sums the cached numbers follow: others replace it when all is counted again.
+        self._changes: RecentChanges[str] | None = None
         self._existing = 0
         self._weights: tuple[object, ...] = ()
         self._cache: dict[PodAmounts, _Numbers] = {}
@@ -145,8 +146,8 @@ class FilledDomains:
     ) -> NodeWeights:
         """`loads` are up to date; `existing`: all nodes."""
         key = (tuple(sorted(weights.items())), fading)
-        if self._forest is not loads.forest or self._existing != existing or self._weights != key:
-            self._forest, self._existing, self._weights = loads.forest, existing, key
+        if self._changes is not loads.changes or self._existing != existing or self._weights != key:
+            self._changes, self._existing, self._weights = loads.changes, existing, key
             self._cache.clear()
         numbers = self._cache.pop(needs, None)
         if numbers is None:
