@@ -325,6 +325,22 @@ def test_an_eviction_that_failed_is_not_remembered() -> None:
     assert rig.machine.view.jobs["default/v"].preempted is None
 
 
+def test_a_job_stays_preempted_lately_although_another_eviction_of_it_failed() -> None:
+    rig = rig_of(2)
+    evicted_again(rig)
+    before = rig.machine.view.history.preemptions["default/a"]
+    rig.deaf = True
+    for name in ("second", "third"):
+        rig.submit(name, chips=8, priority="high")
+        rig.step()
+    assert rig.evictions() == ["b-0", "a-0"]
+    assert rig.machine.view.history.preemptions["default/a"].by == "default/third"
+    rig.tell(ev.EvictFailed(rig.pods["a-0"].uid))
+    rig.step()
+    assert rig.machine.view.history.preemptions["default/a"] == before
+    assert rig.machine.view.jobs["default/a"].preempted == before.at
+
+
 # -- what a search costs -------------------------------------------------------------------------------
 
 

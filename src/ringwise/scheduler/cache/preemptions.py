@@ -79,6 +79,8 @@ class Preemptions(Component):
         self.jobs = context.record.add(RecordTable("preemptions", Preemption, droppable=lambda one: True))
         #: Evicted pods that are not gone yet: their job, and what the eviction of the pod adds to its entry.
         self._leaving: dict[str, tuple[str, Preemption]] = {}
+        #: By key of the job: its entry before the last eviction, while that may fail.
+        self._before: dict[str, Preemption] = context.job_tables.add({})
         self._warnings: dict[str, list[Command]] = {}
         self._evictions: list[Command] = []
         #: Warnings of evictions that failed are removed.
@@ -97,6 +99,8 @@ class Preemptions(Component):
         lost = lost_seconds(job, pod, self._book.queues.get(job.queue), now)
         before = self.jobs.get(job.key)
         if before is None or (before.at, before.by) != (now, by):
+            if before is not None:
+                self._before[job.key] = before
             before = Preemption(now, event.command.cause.value, by)
         pods, chips = before.pods + 1, before.chips + pod.cls.chips
         self.jobs.renew(job.key, replace(before, pods=pods, chips=chips, lost=before.lost + lost))
@@ -143,8 +147,10 @@ class Preemptions(Component):
             self.jobs[key] = replace(entry, pods=entry.pods - 1, chips=chips, lost=lost)
             return
         del self.jobs[key]
+        if (former := self._before.pop(key, None)) is not None:
+            self.jobs[key] = former
         if job is not None:
-            job.preempted = None
+            job.preempted = None if former is None else former.at
 
     def _give_up(self, key: str, event: EvictFailed, now: int) -> None:
         before, why = self.refused.get(key), event.why[:_LONGEST_WHY] or "the API server refused it"
@@ -169,6 +175,7 @@ class Preemptions(Component):
     def _removed(self, event: ie.PodRemoved, now: int) -> None:
         key, _ = self._leaving.pop(event.uid, ("", None))
         self.refused.pop(key, None)
+        self._before.pop(key, None)
 
     @on_job(ie.PodBound)
     def _bound(self, job: Job, now: int) -> None:
