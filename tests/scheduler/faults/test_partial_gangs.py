@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind
+from ringwise.messages.commands import Bind, SetGroupStatus
 from ringwise.scheduler.faults.partial_gangs import GRACE, GRACE_WHILE_BINDING, bound_at
+from ringwise.state.model import SubGroupPolicy
 from tests.builders.values import SECOND, pod
 from tests.scheduler.rig import PLAIN, Rig
 
@@ -307,3 +308,47 @@ def test_a_gang_that_is_being_bound_has_a_grace_period_whatever_the_limit() -> N
     rig.step()
     rig.step(1000)
     assert rig.evictions() == []
+
+
+def cut_sub_groups(least: int) -> Rig:
+    """Two sub-groups of two pods, of which both must run; one binding of the second one was refused."""
+    rig = Rig(4, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=4, chips=8, min_available=least)
+    rig.change_group("gang", sub_groups=(SubGroupPolicy("s", None, ("part",), 2, 2),))
+    for number in range(4):
+        rig.change(f"gang-{number}", labels={"part": str(number // 2)})
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    assert len(binds) == 4
+    for bind in binds[:-1]:
+        rig.change(bind.pod, node=bind.node, holds=bind.chips, annotations=bind.annotations)
+    rig.node(binds[-1].node, ready=False)
+    rig.tell(ev.BindFailed(binds[-1].uid, "the node is gone"))
+    rig.step(1)
+    return rig
+
+
+@pytest.mark.parametrize("least", [1, 2, 3, 4])
+def test_a_job_that_lacks_a_sub_group_which_must_run_is_partly_bound_too(least: int) -> None:
+    rig = cut_sub_groups(least)
+    phases = [one.phase for one in rig.commands if isinstance(one, SetGroupStatus)]
+    assert set(phases) == {"Inqueue"}
+    rig.step(LIMIT)
+    assert sorted(rig.evictions()) == ["gang-0", "gang-1", "gang-2"]
+
+
+def test_a_job_that_had_all_its_sub_groups_keeps_what_is_left_of_them_under_every_leader() -> None:
+    rig = Rig(4, actions=PLAIN, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=4, chips=8, min_available=2)
+    rig.change_group("gang", sub_groups=(SubGroupPolicy("s", None, ("part",), 2, 2),))
+    for number in range(4):
+        rig.change(f"gang-{number}", labels={"part": str(number // 2)})
+    rig.run()
+    assert rig.groups["default/gang"].phase == "Running"
+    rig.node(rig.node_of("gang-3"), ready=False)
+    rig.recreate("gang-3")
+    for _ in range(2):
+        rig.run()
+        rig.step(2 * LIMIT)
+        assert rig.groups["default/gang"].phase == "Running"
+        assert rig.evictions() == []
+        rig.change_leader()

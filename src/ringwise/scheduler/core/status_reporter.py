@@ -217,7 +217,9 @@ class StatusReporter(Component):
             else:
                 waiting += 1
         ended = succeeded + failed
-        if job.pods and scheduled + ended >= job.min_available:
+        # A job that never had all sub-groups that must run has not started.
+        lacks_groups = scheduled and job.sub_groups and not self._was_complete(job)
+        if job.pods and scheduled + ended >= job.min_available and not lacks_groups:
             phase = "Running" if scheduled or waiting else "Completed"
         elif scheduled and self._was_complete(job):
             # Part of a gang that was complete is gone.

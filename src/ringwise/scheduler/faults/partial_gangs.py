@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.durations import SECOND
-from ringwise.framework.gangs.gang_count import is_placed
+from ringwise.framework.gangs.gang_count import is_complete, is_complete_and_confirmed, is_placed
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict, EvictionCause
 from ringwise.records import dataclass
@@ -57,12 +57,12 @@ class PartialGangs(Component):
 
     @on_job(ie.JobSettled)
     def _job_settled(self, job: Job, now: int) -> None:
-        if job.min_available < 2:
+        if job.min_available < 2 and not job.sub_groups:
             return
         if self._began is None:
             self._began = now
         confirmed = self._confirmed(job)
-        if len(confirmed) >= job.min_available:
+        if is_complete_and_confirmed(self._state, job):
             self._complete[job.key] = None
         if not confirmed or self.was_complete(job):
             self._partial.pop(job.key, None)
@@ -96,7 +96,7 @@ class PartialGangs(Component):
     def _due(self, job: Job, partial: PartialGang) -> int:
         limit = self._configuration.settings.gang_recovery_limit
         grace = min(limit, GRACE)
-        if len(self._bound(job)) >= job.min_available:
+        if is_complete(self._state, job):
             # No limit is so short that bindings under way have no time to be confirmed.
             limit, grace = max(limit, GRACE_WHILE_BINDING), GRACE_WHILE_BINDING
         return max(partial.since + limit * SECOND, partial.noticed + grace * SECOND)
