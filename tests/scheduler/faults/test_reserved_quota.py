@@ -15,9 +15,9 @@ from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.state.model import Isolation, Owner, Queue
-from ringwise.state.vcjob import VcJob
+from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.records import record_with, with_entries
-from tests.builders.values import CHIP, SECOND, isolated
+from tests.builders.values import CHIP, SECOND, isolated, job_of, task_of
 from tests.scheduler.faults.fault_rig import POD_LEVEL
 from tests.scheduler.rig import Rig, gangs_may_end, with_capacity
 
@@ -132,6 +132,36 @@ def test_F6_a_pod_that_failed_and_is_restarted_keeps_its_share() -> None:
     rig.step()
     assert kept(rig) == 8
     assert not rig.nodes_of("next")
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_fault"),
+    [
+        (Policy("RestartTask", ("PodFailed",)), False),
+        (Policy("RestartPod", ("*",)), False),
+        (Policy("RestartPod", (), 1), False),
+        (Policy("RestartPod", (), 2), True),
+        (Policy("Ignore", ("PodFailed",)), True),
+    ],
+)
+def test_F6_a_failed_pod_about_which_a_policy_decides_is_no_fault(policy: Policy, is_fault: bool) -> None:
+    """F5: the scheduler does not restart it, so nothing is kept for that."""
+    labels = {**POD_LEVEL, "fault-retry-times": "3"}
+    rig = Rig(5)
+    rig.queue("capped", capability={CHIP: CAP})
+    job = job_of(task_of("", 3, chips=8), policies=[policy], phase="Running")
+    rig.tell(job)
+    owner = Owner("Job", "train", job.uid, "batch.volcano.sh/v1alpha1")
+    rig.submit("train", pods=3, chips=8, queue="capped", labels=labels, owner=owner)
+    rig.run()
+    rig.submit("next", chips=4, queue="capped")
+    rig.run()
+    assert len(rig.nodes_of("train")) == 3
+    rig.change("train-1", phase="Failed", exit_code=1)
+    rig.run()
+    assert kept(rig) == (8 if is_fault else 0)
+    assert bool(rig.nodes_of("next")) is not is_fault
+    assert rig.deletions() == (["train-1"] if is_fault else [])
 
 
 def test_F6_it_holds_where_the_hierarchy_limits_a_queue_above() -> None:

@@ -18,6 +18,7 @@ from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth, read_fault_policy
 from ringwise.scheduler.faults.scope import LostParts, Position, is_in_scope
 from ringwise.scheduler.faults.states import ENDED, State, StateEvent, next_state
+from ringwise.state.failures import policies_come_first
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
@@ -362,8 +363,11 @@ class FaultJobs(RecordTable[FaultJob]):
         pod = None if handled is None else handled.faulty.get(uid)
         return None if pod is None else pod.fault.type
 
-    def restarts_failed(self, job: Job) -> bool:
-        """Whether a pod of the job that fails now is restarted."""
+    def restarts_failed(self, job: Job, failed: Pod) -> bool:
+        """Whether the scheduler restarts this pod of the job, which fails now (F5)."""
+        vcjob = self._book.vcjob_of(job)
+        if vcjob is not None and policies_come_first(vcjob, (failed, *job.pods.values())):
+            return False
         policy = read_fault_policy(job.labels, job.annotations)
         handled = job.key in self or (policy.mode is not Mode.OFF and self.would_handle(job))
         return handled and policy.retries > 0

@@ -149,7 +149,7 @@ class PreviousPlacements(Component):
             self._lost(held, now)
             self._notify(ie.PlacementLost(held.job, held.pod), now)
 
-    def _held_by(self, uid: str, *, failed: bool = False) -> HeldPlacement | None:
+    def _held_by(self, uid: str, failed: Pod | None = None) -> HeldPlacement | None:
         """The pod's placement, if it has to be remembered when the pod is lost or has failed."""
         placement = self._state.pods.get(uid)
         if placement is None or placement.node < 0 or not placement.chips:
@@ -160,7 +160,7 @@ class PreviousPlacements(Component):
         pod = placement.pod
         given_back = self._is_given_back(pod)
         is_held = job is not None and not given_back and self._is_held(job, pod, failed)
-        others = failed or self._prefers_previous_node(pod)
+        others = failed is not None or self._prefers_previous_node(pod)
         if job is None or not (is_held or given_back or others):
             return None
         leaving = self._leaving.get(uid)
@@ -169,7 +169,8 @@ class PreviousPlacements(Component):
             rank = leaving.rank
         else:
             rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
-        return HeldPlacement(job, pod, placement.node, placement.chips, rank, is_held, given_back, failed)
+        has_failed = failed is not None
+        return HeldPlacement(job, pod, placement.node, placement.chips, rank, is_held, given_back, has_failed)
 
     def _held_until_end(self, pod: Pod) -> HeldPlacement | None:
         """The placement of a pod whose phase says that it ended, if it is remembered.
@@ -182,7 +183,7 @@ class PreviousPlacements(Component):
         before = self._state.pods.get(pod.uid)
         left = pod.deleting or pod.uid in self._leaving or (before is not None and before.pod.deleting)
         failed = pod.phase == "Failed" and not left
-        return self._held_by(pod.uid, failed=failed) if left or failed else None
+        return self._held_by(pod.uid, pod if failed else None) if left or failed else None
 
     def _is_given_back(self, pod: Pod) -> bool:
         """Return whether a user suspended or requeued its job."""
@@ -194,12 +195,12 @@ class PreviousPlacements(Component):
         vcjob = self._book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
         return vcjob is not None and vcjob.uid == pod.owner.uid and vcjob.gives_back
 
-    def _is_held(self, job: Job, pod: Pod, failed: bool) -> bool:
+    def _is_held(self, job: Job, pod: Pod, failed: Pod | None) -> bool:
         """S9: jobs placed as a whole always, others that are created again while a fault moves them."""
         if placed_as_a_whole(job, pod):
             return True
         return is_recreated(job, pod) and (
-            job.key in self._jobs if not failed else self._jobs.restarts_failed(job)
+            job.key in self._jobs if failed is None else self._jobs.restarts_failed(job, failed)
         )
 
     def _prefers_previous_node(self, pod: Pod) -> bool:

@@ -132,9 +132,9 @@ class ShareRecords(Component):
         if not ends and not (pod.deleting and not record.pod.deleting):
             return None
         failed = pod.phase == "Failed" and not left
-        return self._ending(uid, failed=failed, rejected=failed and bool(pod.rejected))
+        return self._ending(uid, pod if failed else None)
 
-    def _ending(self, uid: str, *, failed: bool = False, rejected: bool = False) -> EndingPod | None:
+    def _ending(self, uid: str, failed: Pod | None = None) -> EndingPod | None:
         job = self._book.job_of(uid)
         if job is None or uid in self._given_up:
             return None
@@ -151,14 +151,17 @@ class ShareRecords(Component):
             return None
         share = self._shares.get(owner) if self._shares else None
         # A pod that kubelet rejected never ran, and is made again (F5).
+        rejected = failed is not None and failed.rejected
         if share is None and not rejected and not self._is_lost(job, placement, failed):
             return None
         queue, lent = self._usage.queue_of(uid, job.queue), uid in self._usage.borrowing
         return EndingPod(job, pod, self._rank(share, job, pod), queue, lent)
 
-    def _is_lost(self, job: Job, placement: PodRecord, failed: bool) -> bool:
+    def _is_lost(self, job: Job, placement: PodRecord, failed: Pod | None) -> bool:
         """Whether it goes because of a fault, a drain or a move."""
-        if job.places or job.key in self._jobs or (failed and self._jobs.restarts_failed(job)):
+        if job.places or job.key in self._jobs:
+            return True
+        if failed is not None and self._jobs.restarts_failed(job, failed):
             return True
         number, state = placement.node, self._state
         node = state.nodes[number]
