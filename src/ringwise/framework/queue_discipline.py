@@ -8,7 +8,7 @@ into the empty cluster.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
@@ -21,6 +21,7 @@ from ringwise.framework.shares.backfill_reservations import reserved_free
 from ringwise.framework.trials import trial
 from ringwise.reasons import Reason, Trigger
 from ringwise.state.fleet import HOSTS
+from ringwise.state.model import PodClass, PodTerm
 
 
 def job_ahead(session: Session, job: Job) -> Job | None:
@@ -146,7 +147,7 @@ def _resource(session: Session, job: Job) -> str:
 
 def shape_of(session: Session, job: Job) -> Hashable:
     """All that decides whether the job fits into the empty cluster."""
-    classes = Counter(pod.cls for pod in job.in_order)
+    classes = Counter(zip((pod.cls for pod in job.in_order), _labels_of_terms(job), strict=True))
     requests = frozenset(job.min_requested().items()) if not job.pods else None
     # Where nodes are kept free from some time on (F4), it matters how long the job runs, and whose it is.
     timed = (job.namespace, session.run_time_of(job)) if session.state.node_windows else None
@@ -156,6 +157,22 @@ def shape_of(session: Session, job: Job) -> Hashable:
     near = job.key if job.sub_groups else job.group and job.group.topology
     pods = job.min_available, frozenset(classes.items())
     return job.queue, job.policy, *pods, requests, timed, volumes, near
+
+
+def _labels_of_terms(job: Job) -> list[tuple[str | None, ...]]:
+    """Of each pod, its namespace and labels that decide whether terms of the job match its own pods."""
+    pods = job.in_order
+    terms = [term for cls in dict.fromkeys(pod.cls for pod in pods) for term in _required_terms(cls)]
+    if not terms:
+        return [()] * len(pods)
+    keys = sorted({requirement.key for term in terms for requirement in term.selector})
+    return [(pod.namespace, *map(pod.labels.get, keys)) for pod in pods]
+
+
+def _required_terms(cls: PodClass) -> Iterator[PodTerm]:
+    yield from cls.pod_affinity
+    yield from cls.pod_anti_affinity
+    yield from (constraint.term for constraint in cls.spread if constraint.required)
 
 
 def equivalence_class(session: Session, job: Job) -> Hashable:

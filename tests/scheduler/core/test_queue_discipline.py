@@ -16,12 +16,13 @@ from ringwise.framework.statement import Statement
 from ringwise.messages.commands import Bind, SetGroupStatus
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.limits import UsageLimit
-from ringwise.state.model import NodeReservation, NodeTerm, Requirement
+from ringwise.state.model import NodeReservation, NodeTerm, PodTerm, Requirement, TopologySpread
 from ringwise.wellknown import USER
 from tests.builders.values import CHIP, SECOND
 from tests.scheduler.rig import PLAIN, Rig, bound_pods, configuration, with_capacity
 
 ALLOCATE = ("allocate",)
+WEB = PodTerm("zone", (Requirement("app", "In", ("web",)),))
 
 
 def strict(nodes: int = 1, actions: Sequence[str] = ALLOCATE) -> Rig:
@@ -261,6 +262,39 @@ def test_a_job_that_is_too_large_makes_none_too_large_that_may_be_where_it_may_n
     rig.run()
     reasons = {job.name: job.reason and job.reason.code for job in rig.machine.view.jobs.values()}
     assert (reasons["whole"], reasons["small"]) == ("no-node-fits", "blocked-by-head-of-queue")
+
+
+#: What both ask for, and the labels of a job that fits at no time and of one that does.
+TERMS: dict[str, tuple[dict[str, Any], dict[str, str], dict[str, str]]] = {
+    "apart from itself": ({"pod_anti_affinity": (WEB,)}, {"app": "web"}, {}),
+    "near itself": ({"pod_affinity": (WEB,)}, {}, {"app": "web"}),
+    "spread evenly": ({"spread": (TopologySpread(WEB, 1, True),)}, {"app": "web"}, {}),
+}
+
+
+@pytest.mark.parametrize("case", TERMS)
+def test_jobs_with_equal_terms_are_alike_only_with_equal_labels(case: str) -> None:
+    """Whether the terms of a job match its own pods decides whether it fits into the empty cluster."""
+    asked, never, one_day = TERMS[case]
+    rig = strict(0)
+    for name in ("n1", "n2"):
+        rig.node(name, labels={"zone": "a"})
+    if case == "spread evenly":
+        rig.node("n3", chips=0, labels={"zone": "b"})
+    rig.submit("old", chips=1)
+    rig.run()
+    rig.submit("never", pods=2, chips=8, labels=never, **asked)
+    rig.run()
+    # The next attempt with the empty cluster takes place some time after the first.
+    rig.step(30)
+    rig.submit("whole", pods=2, chips=8, labels=one_day, **asked)
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.reason("never") is not None
+    assert rig.reason("small") == "blocked-by-head-of-queue"
+    rig.end("old")
+    rig.run()
+    assert len(rig.nodes_of("whole")) == 2
 
 
 def test_a_plain_job_is_not_tried_on_the_empty_cluster() -> None:
