@@ -183,9 +183,17 @@ def equivalence_class(session: Session, job: Job) -> Hashable:
         return job.key
     affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.in_order)
     lends = job.expected if len(session.reservations) else None
+    # Labels of equal pods may differ, and decide which running pods keep them away.
+    kept_away = _kept_away(session, job) if session.state.anti_affinity_pods else frozenset()
     shape = shape_of(session, job)
     user = session.limits.user_of(job)
-    return job.key if affine else (job.namespace, user, job.inqueue, lends, shape)
+    return job.key if affine else (job.namespace, user, job.inqueue, lends, kept_away, shape)
+
+
+def _kept_away(session: Session, job: Job) -> frozenset[int]:
+    """The terms of running pods that match its pods, as sets of terms."""
+    index, state = session.topology.anti_affinity_index, session.state
+    return frozenset(index.terms_against(state, pod) for pod in job.in_order)
 
 
 def _plainly_fits(session: Session, job: Job) -> bool:

@@ -120,6 +120,21 @@ def test_a_job_waits_for_the_end_of_one_on_a_node_that_it_does_not_select() -> N
     assert expected(view, "first").latest == NOW + 50 * SECOND
 
 
+def test_a_job_that_others_keep_away_hides_no_equal_job_that_they_do_not() -> None:
+    """The pod of a service stays, and wants none of the first job in its zone."""
+    apart = pod_class(0, cpu=1, pod_anti_affinity=(PodTerm("zone", (Requirement("app", "In", ("web",)),)),))
+    view = told(
+        node("n1", labels={"zone": "a"}),
+        pod("service", on="n1", cls=apart),
+        runs("old", "n1", 60),
+        group("kept-away", 1, created=1),
+        pod("kept-away-0", 8, group="kept-away", created=1, labels={"app": "web"}),
+        gang("fits", 1, 8, created=2),
+    )
+    assert expected(view, "kept-away").latest is None
+    assert expected(view, "fits").latest == NOW + 50 * SECOND
+
+
 def test_a_job_that_says_it_runs_for_ages_breaks_no_answer() -> None:
     """No manifest can say so, values of a lab can; the view of all jobs shows every expected start."""
     owner = Owner("Job", "old", "uid-old", BATCH_API)
