@@ -15,8 +15,9 @@ from ringwise.framework.extension_points import JOB_PIPELINED, Vote
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetPodCondition
+from ringwise.messages.job_expansion import pod_group_of
 from tests.builders.session_lab import cluster, option
-from tests.builders.values import SECOND, pod
+from tests.builders.values import CHIP, SECOND, job_of, pod, task_of
 from tests.examples import examples
 from tests.scheduler.rig import Rig, gangs_may_end
 
@@ -139,6 +140,23 @@ def test_preemption_policy_never_evicts_no_pod() -> None:
     rig.change("other-0", never_preempts=False)
     rig.run()
     assert rig.evictions() == ["v0-0"]
+
+
+@pytest.mark.parametrize("never", [False, True])
+def test_a_job_without_pods_is_admitted_for_what_it_could_evict_only_if_it_may(never: bool) -> None:
+    """Its controller creates the pods once it is admitted: until then the template says whether they do."""
+    rig = Rig(1, tiers=gangs_may_end())
+    rig.queue("q", capability={CHIP: 8})
+    rig.priority("high", 100, never_preempts=never)
+    rig.submit("old", chips=8, queue="q", preemptable=True)
+    rig.run()
+    template = task_of("worker", 1, chips=8)
+    template = replace(template, template=replace(template.template, priority_class="high"))
+    job = job_of(template, name="new", queue="q")
+    rig.tell(job)
+    rig.put_group(replace(pod_group_of(job), min_resources={CHIP: 8}, priority_class="high"))
+    rig.run()
+    assert rig.machine.view.jobs[pod_group_of(job).key].inqueue is not never
 
 
 def test_a_gang_with_one_pod_that_never_preempts_evicts_no_pod() -> None:

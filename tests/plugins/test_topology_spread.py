@@ -67,6 +67,18 @@ def on(lab: Lab, *nodes: str, app: str = "web") -> Lab:
 SKEWED, KEYLESS = "topology-spread", "spread-key-missing"
 
 
+def test_keys_of_required_constraints_lower_no_score() -> None:
+    """Whether a node needs them is a question of predicates, which may be switched off."""
+    lab = zones()
+    constraints = spread(ZONE, required=False), spread("rack")
+    lab.job("new", labels={"app": "web"}, cls=pod_class(spread=constraints))
+    session = lab.session("nodeorder")
+    preferred = node_preferences(session, lab["new"], lab.pod("new-0"))
+    assert preferred is not None
+    extra = {name: preferred.extra(lab.state.node_id[name]) for name in ("n1", "n3", "n5")}
+    assert extra["n1"] == extra["n3"] == 0 > extra["n5"]
+
+
 @pytest.mark.parametrize(
     ("there", "constraint", "closed"),
     [

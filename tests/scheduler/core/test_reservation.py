@@ -32,6 +32,7 @@ from tests.builders.records import record_with
 from tests.builders.values import CHIP, SECOND, isolated, node, report, seen
 from tests.examples import examples
 from tests.scheduler.rig import ACTIONS, PLAIN, Rig
+from tests.scheduler.volume_rig import VolumeRig
 
 
 def kept_for(rig: Rig, job: str) -> Reservation | None:
@@ -359,6 +360,25 @@ def test_what_a_failed_binding_gives_back_is_reserved_again_if_it_can_be_used(ha
         rig.tell(ev.BindFailed(rig.pods["big-0"].uid, "refused by the test"))
         rig.step()
         assert nodes_kept(rig, "big") == reserved
+
+
+def test_nothing_is_reserved_for_a_job_whose_claim_is_deleted() -> None:
+    rig = VolumeRig(1, actions=PLAIN, reservation_after=600)
+    rig.submit("old", chips=1)
+    rig.run()
+    rig.claim("data")
+    rig.provision("data")
+    rig.submit("big", chips=8, claims=("data",))
+    rig.run()
+    rig.step(600)
+    assert nodes_kept(rig, "big") == ["n1"]
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.nodes_of("small") == []
+    rig.change_claim("data", deleting=True)
+    rig.run()
+    assert kept_for(rig, "big") is None
+    assert rig.nodes_of("small") == ["n1"]
 
 
 def test_the_reservation_of_a_deleted_job_goes_to_pending_jobs() -> None:

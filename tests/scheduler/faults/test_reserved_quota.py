@@ -110,6 +110,32 @@ def test_F6_the_share_of_a_lost_pod_stays(
         assert rig.reason("next") == "queue-quota-reserved"
 
 
+def test_F6_a_pod_that_is_deleted_does_not_fail_and_is_not_rejected_meanwhile() -> None:
+    rig = running()
+    rig.change("train-1", deleting=True)
+    rig.run()
+    rig.change("train-1", phase="Failed", rejected="UnexpectedAdmissionError")
+    rig.run()
+    assert kept(rig) == 0
+    assert rig.nodes_of("next")
+
+
+def test_F6_why_a_pod_was_deleted_does_not_change_with_its_next_report() -> None:
+    rig = running()
+    node = rig.node_of("train-1")
+    rig.change("train-1", deleting=True)
+    rig.run()
+    rig.node(node, unschedulable=True)
+    rig.run()
+    rig.change("train-1", annotations={"told": "again"})
+    rig.run()
+    rig.node(node)
+    rig.run()
+    gone(rig, recreated=False)
+    assert kept(rig) == 0
+    assert rig.nodes_of("next")
+
+
 def test_F6_the_share_stays_while_a_fault_is_handled() -> None:
     rig = running(nodes=3, labels=POD_LEVEL)
     rig.sick("n2", 1)
