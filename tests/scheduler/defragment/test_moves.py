@@ -191,23 +191,26 @@ def test_M1_a_job_for_which_others_move_evicts_none_that_it_may_evict_again() ->
     """A disruption budget refused it before the plan was approved."""
     rig, plan = fragmented(actions=("enqueue", "allocate", "preempt"), tiers=gangs_may_end())
     rig.priority("high", 100)
-    rig.change("filler-0", preemptable=True)
     rig.end("big")
+    rig.node("n3")
+    submit(rig, "third", chips=8, preemptable=True)
+    rig.run()
+    assert rig.nodes_of("third") == ["n3"]
     rig.deaf = True
     submit(rig, "big", chips=8, priority="high")
     rig.step()
-    assert rig.evictions() == ["filler-0"]
-    rig.tell(ev.EvictFailed(rig.pods["filler-0"].uid, "a budget forbids it"))
+    assert rig.evictions() == ["third-0"]
+    rig.tell(ev.EvictFailed(rig.pods["third-0"].uid, "a budget forbids it"))
     rig.step()
     apply(rig, replace(plan, room=(planned(rig.pods["big-0"], "n1", ALL),)))
     assert moves_of(rig).plans
     rig.step(60)
-    assert rig.evictions() == ["filler-0"]
+    assert rig.evictions() == ["third-0"]
     # Without the plan it is evicted.
     rig.tell(ev.MovePlanGone("plan-1"))
     rig.step()
     rig.step(600)
-    assert rig.evictions() == ["filler-0", "filler-0"]
+    assert rig.evictions() == ["third-0", "third-0"]
 
 
 def test_M1_a_job_that_is_moved_itself_gets_no_plan() -> None:
