@@ -389,6 +389,9 @@ def test_every_victim_was_needed_and_the_job_gets_the_reserved_chips(
     for number, size in enumerate(sizes):
         rig.submit(f"v{number}", chips=size, priority=priorities[number], preemptable=True)
         rig.run()
+        # What they evict for each other does not end later.
+        rig.finish(recreate=False)
+        rig.run()
     pods, chips = wanted
     rig.commands.clear()
     rig.submit("boss", pods=pods, chips=chips, priority="high")
