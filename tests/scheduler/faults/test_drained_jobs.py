@@ -92,6 +92,22 @@ def test_F4_where_it_finds_none_the_others_are_evicted_together_when_the_clock_s
     assert not rig.machine._components.of(FaultHandler).retries.owners
 
 
+def test_F4_the_first_failure_that_a_drain_may_have_caused_uses_no_retry_and_the_next_one_does() -> None:
+    rig = running({**POD_LEVEL, "fault-retry-times": "1"}, nodes=4)
+    drained = drain(rig, "n3")
+    rig.step()
+    retries = rig.machine._components.of(FaultHandler).retries
+    for node, left in (("n2", 1), ("n4", 0)):
+        name = rig.pod_on(node)
+        assert name != drained
+        rig.change(name, phase="Failed", exit_code=1)
+        assert deletions(rig.step()) == {name: 0}
+        assert retries.left("default/train", 1) == left
+        rig.finish()
+        rig.change(name, exit_code=None)
+        rig.run()
+
+
 def test_F4_a_drained_rank_0_takes_a_place_where_there_is_one_and_else_restarts_the_job_at_once() -> None:
     rig = running(POD_LEVEL, nodes=4, pods=3)
     assert rig.pods["train-0"].node == "n1"

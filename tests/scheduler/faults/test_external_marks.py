@@ -6,6 +6,8 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, DeletePod
+from ringwise.scheduler.faults.states import State
+from tests.scheduler.faults.fault_rig import state_of
 from tests.scheduler.rig import Rig
 
 LABELS = {"fault-scheduling": "external-force", "subHealthyStrategy": "forceExit"}
@@ -75,3 +77,15 @@ def test_a_removal_that_the_api_server_refused_is_repeated_unless_the_pod_is_fau
         rig.tell(ev.EvictFailed(pod.uid))
         rig.step(1)
     assert marked(rig.step(100)) == []
+
+
+def test_a_pod_that_heals_ends_nothing_while_another_that_is_gone_is_missing() -> None:
+    rig = running()
+    rig.sick("n1", 1)
+    rig.sick("n2", 1)
+    assert sorted(marked(rig.step())) == ["train-0", "train-1"]
+    rig.gone("train-0")
+    rig.sick("n2", 0)
+    assert marked(rig.step(1)) == ["train-1"]
+    assert rig.messages("Recovered") == []
+    assert state_of(rig) is State.WAITING

@@ -43,6 +43,27 @@ def test_failed_pods_use_up_the_retries() -> None:
     assert "fault-retry-times" in rig.machine._components.of(FaultHandler).jobs["default/train"].blocked
 
 
+def test_hardware_that_turns_out_to_be_why_gives_one_retry_back_for_one_restart() -> None:
+    rig = running(POD_LEVEL | {"fault-retry-times": "3"})
+    rig.change("train-0", phase="Failed", exit_code=1)
+    rig.step()
+    rig.finish()
+    rig.change("train-0", exit_code=None)
+    rig.run()
+    retries = rig.machine._components.of(FaultHandler).retries
+    assert retries.left("default/train", 3) == 2
+    nodes = [rig.node_of(name) for name in ("train-1", "train-2")]
+    for name in ("train-1", "train-2"):
+        rig.change(name, phase="Failed", exit_code=1, ended=rig.now)
+    assert deletions(rig.step()) == {"train-1": 0, "train-2": 0}
+    assert retries.left("default/train", 3) == 1
+    for node in nodes:
+        rig.step(1)
+        sick_chip(rig, node)
+        rig.step()
+        assert retries.left("default/train", 3) == 2
+
+
 def test_failed_pods_without_retries_are_their_owners_business() -> None:
     rig = running(POD_LEVEL)
     rig.change("train-2", phase="Failed", exit_code=1)

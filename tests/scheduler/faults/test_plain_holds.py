@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ringwise.messages import events as ev
+from tests.builders.records import with_entries
+from tests.builders.values import SECOND
 from tests.scheduler.rig import Rig
 
 
@@ -10,12 +12,12 @@ def restarted(rig: Rig) -> dict[str, str]:
     """A gang on n1 to n3 of 4 nodes loses a chip and restarts as a whole; where its pods were."""
     rig.submit("train", pods=3, chips=8, labels={"fault-scheduling": "force"})
     rig.run()
-    before = {name: pod.node or "" for name, pod in rig.pods.items()}
+    before = {name: rig.node_of(name) for name in rig.pods_of("train")}
     rig.sick(before["train-2"], 1)
     rig.step()
-    assert all(pod.deleting for pod in rig.pods.values())
-    for pod in list(rig.pods.values()):
-        rig.tell(ev.PodGone(pod.uid))
+    assert all(rig.pods[name].deleting for name in before)
+    for name in before:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
     rig.step()
     return before
 
@@ -66,3 +68,39 @@ def test_F1_the_holds_survive_a_restart_without_any_pod_of_the_job() -> None:
     held = other.machine._context.reservations.of("default/train")
     assert held is not None
     assert sorted(load.pods for load in held.loads.values()) == [1, 1]
+
+
+def test_F1_a_clock_that_was_ahead_extends_no_hold() -> None:
+    rig = Rig(4)
+    before = restarted(rig)
+    for name in before:
+        del rig.pods[name]
+    ((owner, entry),) = rig.entries("previous-placements").items()
+    entries = {owner: entry | {"until": entry["until"] + 10**6 * SECOND}}
+    other = rig.successor(ev.LeaderRecordRead(with_entries(rig.record, "previous-placements", entries)))
+    for number in (1, 2):
+        other.submit(f"other-{number}", chips=8)
+    other.run()
+    assert {before["train-0"], before["train-1"]}.isdisjoint(pod.node for pod in other.pods.values())
+    other.step(121)
+    other.submit("last", chips=8)
+    other.run()
+    assert all(pod.node for pod in other.pods.values())
+
+
+def test_S9_a_pod_whose_binding_fails_returns_to_its_node_all_the_same() -> None:
+    rig = Rig(2)
+    rig.submit("other", pods=2, chips=8)
+    rig.run()
+    for number in (3, 4, 5):
+        rig.node(f"n{number}")
+    before = restarted(rig)
+    assert sorted(before.values()) == ["n3", "n4", "n5"]
+    rig.end("other")
+    for name in before:
+        rig.replacement(name)
+    rig.step(fail=["train-0"])
+    rig.run()
+    assert rig.node_of("train-0") == before["train-0"]
+    assert rig.node_of("train-1") == before["train-1"]
+    assert rig.node_of("train-2") == "n1"

@@ -134,6 +134,27 @@ def test_a_cycle_between_the_ends_of_two_pods_forgets_neither_node(
     assert rig.machine._components.of(PreviousPlacements)._rescheduling == {}
 
 
+def test_S9_a_pod_that_is_lost_after_the_job_came_back_in_part_has_its_node_held() -> None:
+    rig = rig_of("switches")
+    rig.tell(VCJOB)
+    rig.submit("train", pods=2, chips=8, owner=OWNER, labels=SWITCH_JOB, min_available=1)
+    rig.run()
+    assert rig.nodes_of("train") == ["n1", "n2"]
+    left = leave(rig)
+    rig.submit("thief", pods=3, chips=8)
+    rig.run()
+    (node,) = come_back(rig, left)
+    name = rig.pod_on(node)
+    rig.change(name, deleting=True)
+    rig.step()
+    rig.priority("high", 100)
+    rig.gone(name)
+    rig.submit("first", chips=8, priority="high")
+    rig.run()
+    assert rig.nodes_of("first") == []
+    assert rig.nodes_of("train") == [node]
+
+
 def test_a_node_that_is_taken_or_broke_is_not_waited_for() -> None:
     rig, _ = running()
     left = leave(rig)
