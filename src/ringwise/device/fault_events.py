@@ -9,7 +9,7 @@ from typing import Any
 
 from ringwise.device.cards import Chip
 from ringwise.device.health.configuration import FaultConfiguration
-from ringwise.device.health.levels import OCCURRED, RECOVERED
+from ringwise.device.health.levels import Assertion
 from ringwise.device.health.tracker import FaultChange
 from ringwise.kubeclient.client import API_ERRORS, Client
 from ringwise.kubeclient.clock import Clock
@@ -25,7 +25,7 @@ MAX_EVENTS = 10
 WINDOW = 60.0
 #: Events that wait. More are dropped, the oldest first: the report has the state.
 MAX_WAITING = 100
-_REASONS = {OCCURRED: "Occur", RECOVERED: "Recovery"}
+_REASONS = {Assertion.OCCURRED: "Occur", Assertion.RECOVERED: "Recovery"}
 _NOTICE = "Notice"
 
 
@@ -77,7 +77,7 @@ class FaultEvents:
                 "namespace": self._namespace or "default",
             },
             "involvedObject": about,
-            "type": "Normal" if change.assertion == RECOVERED else "Warning",
+            "type": "Normal" if change.assertion == Assertion.RECOVERED else "Warning",
             "reason": reason,
             "action": level,
             "message": (

@@ -47,7 +47,7 @@ from ringwise.device.driver_poll import DriverPoll
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError, Readings
 from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
-from ringwise.device.health.levels import MANUALLY_SEPARATE
+from ringwise.device.health.levels import FaultLevel
 from ringwise.device.health.monitor import HealthMonitor, Poll
 from ringwise.device.host_containers import ContainerSpecs, ControlGroups
 from ringwise.device.ledger import Ledger, Mount
@@ -584,7 +584,7 @@ class NodePlugin:
         for chip, reasons in sorted(reasons_in(stored).items()):
             for reason in reasons:
                 # Without the chip's name in the list an operator has taken this level back.
-                if chip in separated or reason.level != MANUALLY_SEPARATE:
+                if chip in separated or reason.level != FaultLevel.MANUALLY_SEPARATE:
                     self.monitor.tracker.restore(chip, reason)
         for chip in sorted(separated):
             self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)

@@ -11,9 +11,8 @@ from ringwise.device.health.configuration import NETWORK_CODES, shipped_configur
 from ringwise.device.health.levels import (
     LEVELS,
     NETWORK_LEVELS,
-    NORMAL,
-    SEPARATE,
     SWITCH_LEVELS,
+    FaultLevel,
     chip_is_healthy,
     network_is_healthy,
     worst,
@@ -53,7 +52,7 @@ DEVICE = "device"
 REPORT_KINDS = (DEVICE, NODE)
 #: The health of a node, as kubelet, NodeD and device plugin report it.
 STATUSES = (NOT_READY, "UnHealthy", "PreSeparate", "SubHealthy")
-CHIP_LEVELS = tuple(level for level in LEVELS if level != NORMAL)
+CHIP_LEVELS = tuple(level for level in LEVELS if level != FaultLevel.NORMAL)
 _SWITCH_LEVEL = {status: level for level, status in reversed(SWITCH_LEVELS.items())}
 _NODE_LEVEL = {
     "UnHealthy": "SeparateFault",
@@ -83,8 +82,8 @@ def resolve_chip_fault(level: str | None, code: str | None, *, network: bool) ->
             raise ObjectRefusedError(f"invalid fault code {quoted(code)}: must be 1 to 16 hexadecimal digits")
         return level or table.level_of(number), code.upper()
     if network:
-        return level or SEPARATE, _PORT_FAULT
-    level = level or SEPARATE
+        return level or FaultLevel.SEPARATE, _PORT_FAULT
+    level = level or FaultLevel.SEPARATE
     codes = [number for number, one in table.levels.items() if one == level and number not in NETWORK_CODES]
     return level, table.written(codes[0]) if codes else "80E01801"
 
@@ -135,7 +134,7 @@ def _faults_of(report: DeviceReport, network: bool) -> Faults:
             result.setdefault(fault.chip, {})[fault.code] = fault.level
     for chip in range(bad.bit_length()):
         if bad >> chip & 1 and chip not in result:
-            result[chip] = {"": SEPARATE}
+            result[chip] = {"": FaultLevel.SEPARATE}
     return result
 
 

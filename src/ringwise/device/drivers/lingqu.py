@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ringwise.device.drivers.port import DriverError, load
-from ringwise.device.health.levels import RECOVERED
+from ringwise.device.health.levels import Assertion
 from ringwise.device.report import NO_PORT, SwitchFault
 from ringwise.log import Logger
 
@@ -144,7 +144,9 @@ class Lingqu:
             raise DriverError(
                 f"lq_dcmi_get_fault_info returned {count.value} alarms: the limit is {MAX_FAULTS}"
             )
-        faults = [self._fault(alarm) for alarm in alarms[: count.value] if alarm.assertion != RECOVERED]
+        faults = [
+            self._fault(alarm) for alarm in alarms[: count.value] if alarm.assertion != Assertion.RECOVERED
+        ]
         with self._lock:
             self._faults = {_identity(fault): self._faults.get(_identity(fault), fault) for fault in faults}
         self._read_at = self._monotonic() + READ_PERIOD
@@ -155,7 +157,7 @@ class Lingqu:
             return
         fault = self._fault(pointer.contents)
         with self._lock:
-            if fault.assertion == RECOVERED:
+            if fault.assertion == Assertion.RECOVERED:
                 self._faults.pop(_identity(fault), None)
             elif len(self._faults) < MAX_FAULTS:
                 self._faults.setdefault(_identity(fault), fault)

@@ -14,15 +14,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ringwise.device.health.levels import (
-    LEVELS,
-    MANUALLY_SEPARATE,
-    NETWORK_LEVELS,
-    NOT_HANDLE,
-    PRE_SEPARATE,
-    SEPARATE,
-    SWITCH_LEVELS,
-)
+from ringwise.device.health.levels import LEVELS, NETWORK_LEVELS, SWITCH_LEVELS, FaultLevel
 from ringwise.manifests.text.checking import decoded, one_of
 from ringwise.manifests.text.errors import Findings
 from ringwise.records import dataclass
@@ -120,10 +112,10 @@ class FaultConfiguration:
         level = self.levels.get(code)
         if code in NETWORK_CODES:
             if level is None:
-                return PRE_SEPARATE
-            return level if level in NETWORK_LEVELS else NOT_HANDLE
+                return FaultLevel.PRE_SEPARATE
+            return level if level in NETWORK_LEVELS else FaultLevel.NOT_HANDLE
         if level is None:
-            return NOT_HANDLE if severity in _MINOR else SEPARATE
+            return FaultLevel.NOT_HANDLE if severity in _MINOR else FaultLevel.SEPARATE
         return level
 
     def written(self, code: int) -> str:
@@ -195,13 +187,13 @@ def _agree(rules: FaultRules, path: str, issues: Findings) -> bool:
     """Whether the fields of each rule go together."""
     before = len(issues.errors)
     for at, frequent in enumerate(rules.frequency):
-        if frequent.release is None and frequent.level != MANUALLY_SEPARATE:
+        if frequent.release is None and frequent.level != FaultLevel.MANUALLY_SEPARATE:
             field = f"{path}.FaultFrequency[{at}].ReleaseTimeWindow"
             issues.add_error(field, f"Required value: must be a whole number from 60 to {2**32}")
     for at, lasting in enumerate(rules.duration):
-        if lasting.level == MANUALLY_SEPARATE:
+        if lasting.level == FaultLevel.MANUALLY_SEPARATE:
             field = f"{path}.FaultDuration[{at}].FaultHandling"
-            issues.invalid(field, MANUALLY_SEPARATE, "is allowed in FaultFrequency only")
+            issues.invalid(field, FaultLevel.MANUALLY_SEPARATE, "is allowed in FaultFrequency only")
     return len(issues.errors) == before
 
 

@@ -6,40 +6,42 @@ from collections.abc import Iterable
 
 from ringwise.wellknown import MANUALLY_SEPARATE_KEY
 
-#: The level has the name of the data key that lists such chips.
-MANUALLY_SEPARATE = MANUALLY_SEPARATE_KEY
-SEPARATE = "SeparateNPU"
-PRE_SEPARATE = "PreSeparateNPU"
-RESTART_NPU = "RestartNPU"
-FREE_RESTART_NPU = "FreeRestartNPU"
-RESTART_BUSINESS = "RestartBusiness"
-RESTART_REQUEST = "RestartRequest"
-SUB_HEALTH = "SubHealthFault"
-NOT_HANDLE = "NotHandleFault"
-NORMAL = "NormalNPU"
+
+class FaultLevel:
+    """What is done about a fault, worst first, as reports write it."""
+
+    #: It has the name of the data key that lists such chips.
+    MANUALLY_SEPARATE = MANUALLY_SEPARATE_KEY
+    SEPARATE = "SeparateNPU"
+    PRE_SEPARATE = "PreSeparateNPU"
+    RESTART_NPU = "RestartNPU"
+    FREE_RESTART_NPU = "FreeRestartNPU"
+    RESTART_BUSINESS = "RestartBusiness"
+    RESTART_REQUEST = "RestartRequest"
+    SUB_HEALTH = "SubHealthFault"
+    NOT_HANDLE = "NotHandleFault"
+    NORMAL = "NormalNPU"
+
+
+#: In place of `FaultLevel.NORMAL`, of a network port without a fault.
 NORMAL_NETWORK = "NormalNetwork"
 
-#: What an event says about a fault, as drivers number it.
-RECOVERED, OCCURRED, ONCE = 0, 1, 2
+
+class Assertion:
+    """What an event says about a fault, as drivers number it."""
+
+    RECOVERED, OCCURRED, ONCE = 0, 1, 2
+
 
 #: Worst first.
-LEVELS = (
-    MANUALLY_SEPARATE,
-    SEPARATE,
-    PRE_SEPARATE,
-    RESTART_NPU,
-    FREE_RESTART_NPU,
-    RESTART_BUSINESS,
-    RESTART_REQUEST,
-    SUB_HEALTH,
-    NOT_HANDLE,
-    NORMAL,
-)
+LEVELS: tuple[str, ...] = tuple(level for name, level in vars(FaultLevel).items() if name.isupper())
 #: The levels that a network fault may have.
-NETWORK_LEVELS = frozenset({SEPARATE, PRE_SEPARATE, SUB_HEALTH, NOT_HANDLE})
+NETWORK_LEVELS = frozenset(
+    {FaultLevel.SEPARATE, FaultLevel.PRE_SEPARATE, FaultLevel.SUB_HEALTH, FaultLevel.NOT_HANDLE}
+)
 _ORDER = {level: place for place, level in enumerate(LEVELS)}
-_HARMLESS = frozenset({SUB_HEALTH, NOT_HANDLE, NORMAL, NORMAL_NETWORK})
-_NETWORK_HARMLESS = frozenset({NOT_HANDLE, NORMAL, NORMAL_NETWORK})
+_HARMLESS = frozenset({FaultLevel.SUB_HEALTH, FaultLevel.NOT_HANDLE, FaultLevel.NORMAL, NORMAL_NETWORK})
+_NETWORK_HARMLESS = frozenset({FaultLevel.NOT_HANDLE, FaultLevel.NORMAL, NORMAL_NETWORK})
 
 SWITCH_SEPARATE = "Separate"
 #: Worst first, with the state of the node.
@@ -55,7 +57,7 @@ SWITCH_LEVELS = {
 
 def worst(levels: Iterable[str]) -> str:
     """The worst of some levels, `NormalNPU` without any."""
-    return min(levels, key=_ORDER.__getitem__, default=NORMAL)
+    return min(levels, key=_ORDER.__getitem__, default=FaultLevel.NORMAL)
 
 
 def is_harmless(level: str) -> bool:
@@ -65,7 +67,7 @@ def is_harmless(level: str) -> bool:
 
 def chip_is_healthy(level: str, used: bool) -> bool:
     """Return whether a chip counts as healthy. A chip to be separated later does as long as a pod uses it."""
-    return level in _HARMLESS or (level == PRE_SEPARATE and used)
+    return level in _HARMLESS or (level == FaultLevel.PRE_SEPARATE and used)
 
 
 def network_is_healthy(level: str) -> bool:

@@ -8,16 +8,7 @@ from dataclasses import field
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import FaultEvent
 from ringwise.device.health.configuration import CARD_DROPPED, LINK_DOWN, FaultConfiguration
-from ringwise.device.health.levels import (
-    MANUALLY_SEPARATE,
-    OCCURRED,
-    ONCE,
-    PRE_SEPARATE,
-    RECOVERED,
-    chip_is_healthy,
-    network_is_healthy,
-    worst,
-)
+from ringwise.device.health.levels import Assertion, FaultLevel, chip_is_healthy, network_is_healthy, worst
 from ringwise.device.health.tracker import ChipFault, FaultTracker
 from ringwise.device.report import ChipReport
 from ringwise.records import dataclass
@@ -72,11 +63,11 @@ class HealthMonitor:
             chip = self._by_logic.get(event.logic)
             if chip is None:
                 continue
-            if event.assertion == OCCURRED:
+            if event.assertion == Assertion.OCCURRED:
                 self.tracker.occurred(chip, event.code, now, event.severity)
-            elif event.assertion == RECOVERED:
+            elif event.assertion == Assertion.RECOVERED:
                 self.tracker.recovered(chip, event.code, now)
-            elif event.assertion == ONCE:
+            elif event.assertion == Assertion.ONCE:
                 self.tracker.once(chip, event.code, now)
         for physical, works in seen.network.items():
             (self._network_down.discard if works else self._network_down.add)(physical)
@@ -109,7 +100,8 @@ class HealthMonitor:
             result.append(
                 ChipReport(
                     name,
-                    healthy=chip_is_healthy(fault.level, name in used) and network.level != MANUALLY_SEPARATE,
+                    healthy=chip_is_healthy(fault.level, name in used)
+                    and network.level != FaultLevel.MANUALLY_SEPARATE,
                     network_healthy=network_is_healthy(network.level),
                     fault=fault,
                     network_fault=network,
@@ -121,16 +113,16 @@ class HealthMonitor:
     def why_not(self, chip: str, now: int) -> str | None:
         """Why a chip must not be mounted; None for a healthy one. A pod waits for it, so it is in use."""
         fault = self._fault(chip, now)
-        separated = self.tracker.network_fault(chip, now).level == MANUALLY_SEPARATE
+        separated = self.tracker.network_fault(chip, now).level == FaultLevel.MANUALLY_SEPARATE
         if chip_is_healthy(fault.level, used=True) and not separated:
             return "an operator isolated it" if chip in self.isolated else None
         codes = f" ({', '.join(fault.codes)})" if fault.codes else ""
-        return f"it is unhealthy, {MANUALLY_SEPARATE if separated else fault.level}{codes}"
+        return f"it is unhealthy, {FaultLevel.MANUALLY_SEPARATE if separated else fault.level}{codes}"
 
     def _fault(self, name: str, now: int) -> ChipFault:
         fault = self.tracker.fault(name, now)
         level = fault.level
         if now - self._silent_since.get(name, now) >= SILENCE:
             # The health is not known: the chip gets no new pods, and running pods keep it.
-            level = worst((level, PRE_SEPARATE))
+            level = worst((level, FaultLevel.PRE_SEPARATE))
         return fault if level == fault.level else ChipFault(level, fault.codes, fault.times)

@@ -17,15 +17,7 @@ from ringwise.device.health.configuration import (
     FaultConfiguration,
     FrequencyRule,
 )
-from ringwise.device.health.levels import (
-    MANUALLY_SEPARATE,
-    NORMAL,
-    NORMAL_NETWORK,
-    OCCURRED,
-    ONCE,
-    RECOVERED,
-    worst,
-)
+from ringwise.device.health.levels import NORMAL_NETWORK, Assertion, FaultLevel, worst
 from ringwise.records import dataclass
 
 #: A bus error of the cores is a consequence of a memory error within these milliseconds.
@@ -93,7 +85,7 @@ class ChipFault:
     times: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
-NO_FAULT = ChipFault(NORMAL)
+NO_FAULT = ChipFault(FaultLevel.NORMAL)
 NO_NETWORK_FAULT = ChipFault(NORMAL_NETWORK)
 
 
@@ -135,12 +127,12 @@ class FaultTracker:
         rules = () if before is None else self._duration_rules(code)
         held = frozenset(rule for rule in rules if before is not None and before.counts(rule, now))
         faults.active[code] = _Active(now, severity, held)
-        self._changes.append(FaultChange(chip, code, OCCURRED, now, severity))
+        self._changes.append(FaultChange(chip, code, Assertion.OCCURRED, now, severity))
         self._count(chip, code, now)
 
     def once(self, chip: str, code: int, now: int) -> None:
         """A fault without an end: it is counted and leaves nothing behind."""
-        self._changes.append(FaultChange(chip, code, ONCE, now))
+        self._changes.append(FaultChange(chip, code, Assertion.ONCE, now))
         self._count(chip, code, now)
 
     def recovered(self, chip: str, code: int, now: int) -> None:
@@ -148,7 +140,7 @@ class FaultTracker:
         active = faults.active.pop(code, None)
         if active is not None:
             faults.ended[code] = _Ended(active.since, now, active.held)
-            self._changes.append(FaultChange(chip, code, RECOVERED, now, active.severity))
+            self._changes.append(FaultChange(chip, code, Assertion.RECOVERED, now, active.severity))
 
     def observe(self, chip: str, codes: Iterable[int], now: int) -> None:
         """All codes that a chip has now."""
@@ -184,8 +176,8 @@ class FaultTracker:
     def separated(self, chip: str, now: int) -> None:
         """An operator put the chip's name into ManuallySeparateNPU, or it stood there at the start."""
         faults = self._of(chip)
-        if not any(one.level == MANUALLY_SEPARATE for one in faults.escalations.values()):
-            faults.escalations[0] = Escalation(0, MANUALLY_SEPARATE, BY_AUTOFILL, now)
+        if not any(one.level == FaultLevel.MANUALLY_SEPARATE for one in faults.escalations.values()):
+            faults.escalations[0] = Escalation(0, FaultLevel.MANUALLY_SEPARATE, BY_AUTOFILL, now)
 
     def restore(self, chip: str, escalation: Escalation) -> None:
         """An escalation from before a restart."""
@@ -195,7 +187,7 @@ class FaultTracker:
         """An operator took the chip's name out of ManuallySeparateNPU."""
         faults = self._of(chip)
         faults.escalations = {
-            code: one for code, one in faults.escalations.items() if one.level != MANUALLY_SEPARATE
+            code: one for code, one in faults.escalations.items() if one.level != FaultLevel.MANUALLY_SEPARATE
         }
 
     def forget_expired(self, now: int) -> None:
@@ -227,7 +219,7 @@ class FaultTracker:
         return tuple(
             chip
             for chip, faults in self._chips.items()
-            if any(one.level == MANUALLY_SEPARATE for one in faults.escalations.values())
+            if any(one.level == FaultLevel.MANUALLY_SEPARATE for one in faults.escalations.values())
         )
 
     def escalations(self) -> dict[str, tuple[Escalation, ...]]:
@@ -248,7 +240,7 @@ class FaultTracker:
 
     def _fault(self, chip: str, now: int, network: bool) -> ChipFault:
         faults = self._chips.get(chip)
-        normal = NORMAL_NETWORK if network else NORMAL
+        normal = NORMAL_NETWORK if network else FaultLevel.NORMAL
         if faults is None:
             return NO_NETWORK_FAULT if network else NO_FAULT
         times: dict[str, tuple[int, str]] = {}
@@ -271,7 +263,7 @@ class FaultTracker:
                 levels.append(worst(rule.level for rule in rules if ended.counts(rule, now)))
         levels += [one.level for one in faults.escalations.values() if (one.code in NETWORK_CODES) is network]
         level = worst(levels)
-        return ChipFault(normal if level == NORMAL else level, tuple(times), times)
+        return ChipFault(normal if level == FaultLevel.NORMAL else level, tuple(times), times)
 
     def _duration_rules(self, code: int) -> list[DurationRule]:
         return [rule for rule in self.configuration.duration if code in rule.codes]
