@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -20,21 +20,43 @@ from ringwise.apps.lab.requests import (
     UnreserveRequest,
 )
 from ringwise.apps.lab.submission import Submission
-from ringwise.apps.live_isolations import cordon, isolate, read_isolations, requires
+from ringwise.apps.live import read_cluster
+from ringwise.apps.loading import from_bundle
 from ringwise.apps.reservations import unknown_reservation
 from ringwise.apps.suspension import ACTIONS, JobChangeRequest, message_of
-from ringwise.apps.targets import UnknownTargetError, isolation_answer, isolation_of, moment, named
+from ringwise.apps.targets import (
+    UnknownTargetError,
+    find_target,
+    isolation_answer,
+    isolation_of,
+    moment,
+    named,
+)
 from ringwise.durations import SECOND
-from ringwise.kubeclient.client import JSON_PATCH, PAGE_SIZE, ApiError, Client, IgnoredStatus, run
+from ringwise.kubeclient.client import (
+    JSON_PATCH,
+    MAX_CONFLICTS,
+    PAGE_SIZE,
+    ApiError,
+    Client,
+    IgnoredStatus,
+    run,
+)
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import NamedObject, page_reader
-from ringwise.kubeclient.resources import Resource
+from ringwise.kubeclient.resources import NODES, Resource
 from ringwise.manifests.objects.custom_resources import CustomResourceWire, without_nulls
-from ringwise.manifests.objects.isolations import isolation_body
+from ringwise.manifests.objects.isolations import (
+    isolate_changes,
+    isolation_body,
+    isolation_from_wire,
+    unisolate_changes,
+)
 from ringwise.manifests.objects.move_plans import move_plan_body, move_plan_from_wire
 from ringwise.manifests.objects.node_reservations import node_reservation_body
 from ringwise.manifests.objects.usage_limits import usage_limit_body
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.explain.reserving import NotReservableError
@@ -55,16 +77,30 @@ from ringwise.wellknown import ISOLATIONS, MOVE_PLANS, NODE_RESERVATIONS, USAGE_
 
 _RESERVATIONS = Resource(*NODE_RESERVATIONS)
 _MOVE_PLANS = Resource(*MOVE_PLANS)
+_ISOLATIONS = Resource(*ISOLATIONS)
 
 
 def _cordon(access: Access, action: str, request: NodeRequest) -> NodeChangeDocument:
-    changed = cordon(access, request.node, on=action == "cordon")
-    isolations: list[Isolation] = []
+    """Mark a node as unschedulable or schedulable, as kubectl does. Raises UnknownTargetError."""
+    node, on = request.node, action == "cordon"
+
+    async def change(client: Client) -> bool:
+        # Who may not list nodes may still be allowed to patch them.
+        with IgnoredStatus(403):
+            if bool((await _find_node(client, node)).spec.unschedulable) == on:
+                return False
+        body = {"spec": {"unschedulable": on or None}}
+        with IgnoredStatus(404):
+            await client.patch(NODES, None, node, body)
+            return True
+        raise UnknownTargetError(f'node "{node}" not found')
+
+    changed, isolations = run(access, change), list[Isolation]()
     # Who may not read Isolations, or has none installed, can uncordon all the same.
     if action == "uncordon":
         with suppress(UnknownTargetError), IgnoredStatus(403):
-            isolations = read_isolations(access)
-    return cordon_change(request.node, action, isolations, changed=changed)
+            isolations = _read_isolations(access)
+    return cordon_change(node, action, isolations, changed=changed)
 
 
 def _isolate(access: Access, action: str, request: IsolateRequest) -> dict[str, Any]:
@@ -72,13 +108,13 @@ def _isolate(access: Access, action: str, request: IsolateRequest) -> dict[str, 
     start = None if request.at is None else moment(request.at, now)
     wanted = isolation_of(*named(request.target), *request.chips, reason=request.reason, start=start)
     changed = isolate(access, wanted, on=action == "isolate")
-    return isolation_answer(wanted, changed, now, read_isolations(access) if action == "unisolate" else ())
+    return isolation_answer(wanted, changed, now, _read_isolations(access) if action == "unisolate" else ())
 
 
 def _reserve(access: Access, action: str, request: ReserveRequest) -> ReservationChangeDocument:
     fields = request.reservation
     body = without_nulls(node_reservation_body(reservation_of_fields(fields)))
-    with requires(_RESERVATIONS, NotReservableError):
+    with _requires(_RESERVATIONS, NotReservableError):
         created = run(access, lambda client: client.create_if_missing(_RESERVATIONS, None, body))
     if created is None:
         raise NotReservableError(f"reservation {fields['name']} already exists")
@@ -94,7 +130,7 @@ def _unreserve(access: Access, action: str, request: UnreserveRequest) -> Reserv
 
 def _move(access: Access, _action: str, request: MoveRequest) -> None:
     """Raises UnknownTargetError."""
-    with requires(_MOVE_PLANS, UnknownTargetError):
+    with _requires(_MOVE_PLANS, UnknownTargetError):
         run(access, lambda client: client.create(_MOVE_PLANS, None, request.plan))
 
 
@@ -108,6 +144,99 @@ def _change_job(access: Access, action: str, request: JobRequest) -> Any:
         namespace=request.namespace,
         everywhere=request.all_namespaces,
     )
+
+
+# -- nodes and isolations ------------------------------------------------------------------------------
+
+
+def isolate(access: Access, wanted: Isolation, *, on: bool) -> bool:
+    """Take something out of use, or back into use; False if it was so already."""
+
+    async def change(client: Client) -> bool:
+        if on:
+            await (_find_node(client, wanted.node) if wanted.node else _check_group(client, wanted.target))
+        changed = await _change_isolations(client, wanted, on=on)
+        if not on and not changed and wanted.node:
+            # A name that was mistyped is an error; a node that does not exist can be unisolated all the same.
+            await _find_node(client, wanted.node)
+        return changed
+
+    return run(access, change)
+
+
+class _NodeSpec(msgspec.Struct):
+    unschedulable: bool | None = False
+
+
+class _Node(msgspec.Struct):
+    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
+
+
+async def _change_isolations(client: Client, wanted: Isolation, *, on: bool) -> bool:
+    """If another client writes meanwhile, the Isolations are read and changed again."""
+    conflicts = 0
+    while True:
+        existing = await _isolations(client)
+        isolations = [one for one, _ in existing.values()]
+        changes = isolate_changes(isolations, wanted) if on else unisolate_changes(isolations, wanted)
+        try:
+            for name, one in changes.items():
+                if one is None:
+                    await client.delete(_ISOLATIONS, None, name)
+                elif name not in existing:
+                    await client.create(_ISOLATIONS, None, without_nulls(isolation_body(one)))
+                else:
+                    body = {**isolation_body(one), "metadata": {"resourceVersion": existing[name][1]}}
+                    await client.patch(_ISOLATIONS, None, name, body)
+            return bool(changes)
+        except ApiError as error:
+            conflicts += 1
+            if error.status != 409 or conflicts == MAX_CONFLICTS:
+                raise
+
+
+def _read_isolations(access: Access) -> list[Isolation]:
+    return [one for one, _ in run(access, _isolations).values()]
+
+
+async def _isolations(client: Client) -> dict[str, tuple[Isolation, str]]:
+    """Each with its version, by name. One that cannot be read is left alone."""
+    result: dict[str, tuple[Isolation, str]] = {}
+    with _requires(_ISOLATIONS, UnknownTargetError):
+        async for page in client.pages(_ISOLATIONS.path(), {}, PAGE_SIZE, page_reader(CustomResourceWire)):
+            for wire in page.items or ():
+                findings = Findings(ISOLATIONS.kind)
+                one = isolation_from_wire(wire, findings)
+                if not findings.errors:
+                    result[one.name] = one, wire.metadata.resource_version or ""
+    return result
+
+
+@contextmanager
+def _requires(resource: Resource, error: type[Exception]) -> Iterator[None]:
+    """Raise the error where the API server does not serve a kind."""
+    with IgnoredStatus(404):
+        yield
+        return
+    raise error(f"the API server does not serve {resource.kind}s; install the Helm chart")
+
+
+async def _check_group(client: Client, target: str) -> None:
+    """A leaf switch or a SuperPoD is known from the objects of the cluster."""
+    live = await read_cluster(client)
+    loaded = from_bundle(live.bundle, live.configuration, shipped_catalog(), decide=False)
+    find_target(loaded.view, target)
+
+
+async def _find_node(client: Client, node: str) -> _Node:
+    """By a list: readers of the cluster may list nodes, and need no other verb for this."""
+    # These signs are none of a node's name, and have a meaning in a selector.
+    if not any(sign in node for sign in ",=!\\"):
+        selected = {"fieldSelector": f"metadata.name={node}"}
+        async for page in client.pages(NODES.path(), selected, 1, page_reader(_Node)):
+            for found in page.items or ():
+                return found
+    raise UnknownTargetError(f'node "{node}" not found')
 
 
 # -- custom resources ------------------------------------------------------------------------------

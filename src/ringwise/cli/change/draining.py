@@ -263,7 +263,7 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
     from ringwise.apps.lab.lab import LabSettings
     from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster, left_by_drain
     from ringwise.apps.lab.queries import drain_document
-    from ringwise.apps.live_isolations import isolate
+    from ringwise.apps.live_changes import isolate
     from ringwise.apps.sources.cluster import read_live
     from ringwise.apps.targets import NODE, find_target, isolation_of, moment
     from ringwise.durations import time_text

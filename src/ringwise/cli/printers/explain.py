@@ -144,16 +144,17 @@ def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeC
     shown = first_and_last(pods, WHY_PODS)
     console.print()
     would = any(pod.would_be_scheduled_on for pod in pods)
-    columns = ("pod", "rank", "node", *(["would be placed on"] if would else []), "chips", "rings")
-    table = Table([Column(name) for name in columns])
-    pictures = [_picture(chips, pod.node or pod.would_be_scheduled_on, pod.chips) for pod in shown]
-    for pod, picture in zip(shown, pictures, strict=True):
-        if pod is shown[-1] and len(shown) < len(pods):
-            table.add(f"... {len(pods) - len(shown)} more")
-        nodes = [pod.node or "-", *([pod.would_be_scheduled_on] if would else [])]
-        table.add(pod.name, str(pod.rank), *nodes, chip_list(pod.chips), picture)
-    table.print(console)
-    print_line(console, legend(pictures, "this pod"), style="dim")
+    pictures = {pod.name: _picture(chips, pod.node or pod.would_be_scheduled_on, pod.chips) for pod in shown}
+    columns = (
+        Column("pod", "name"),
+        Column("rank", "rank"),
+        Column("node", "node"),
+        *([Column("would be placed on", lambda pod: pod.would_be_scheduled_on)] if would else ()),
+        Column("chips", lambda pod: chip_list(pod.chips)),
+        Column("rings", lambda pod: pictures[pod.name]),
+    )
+    Table.of(columns, shown, hidden=len(pods) - len(shown)).print(console)
+    print_line(console, legend(pictures.values(), "this pod"), style="dim")
 
 
 def _picture(chips: Mapping[str, NodeChipsFields], node: str | None, marked: Sequence[int] = ()) -> str:

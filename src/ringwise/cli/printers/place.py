@@ -74,41 +74,31 @@ def _print_job(
 
 def _pod_table(job: PlacedJobFields, resource: str | None, pictures: Pictures, drawn: list[str]) -> Table:
     pods = job.pods
-    extra = [
-        column
-        for column, used in (
-            ("switch", any(pod.switch for pod in pods)),
-            ("SuperPoD", any(pod.superpod is not None for pod in pods)),
-            ("rack", any(isinstance(pod.logical_rack, int) for pod in pods)),
-        )
-        if used
-    ]
-    columns = [Column("pod"), Column("rank"), Column("node"), Column("chips")]
-    columns += [Column("before", moves=True), Column("after")]
-    table = Table([*columns, *(Column(name, moves=True) for name in extra)], indent=2)
     shown = first_and_last(pods, PLACE_PODS)
-    for pod in shown:
-        if pod is shown[-1] and len(shown) < len(pods):
-            table.add(f"... {len(pods) - len(shown)} more")
-        before, after = _pictures(job, pod, resource, pictures)
-        drawn += (before, after)
-        row = [
-            pod.name,
-            str(pod.rank),
-            pod.node or "-",
-            chip_list(pod.chips or ()),
-            before,
-            after,
-        ]
-        superpod, rack = pod.superpod, pod.logical_rack
-        if "switch" in extra:
-            row.append(pod.switch or "-")
-        if "SuperPoD" in extra:
-            row.append("-" if superpod is None else f"{superpod}, block {pod.logical_superpod}")
-        if "rack" in extra:
-            row.append(f"{pod.rack}, logical {rack}" if isinstance(rack, int) else "-")
-        table.add(*row)
-    return table
+    sides = {pod.name: _pictures(job, pod, resource, pictures) for pod in shown}
+    drawn += (side for both in sides.values() for side in both)
+    columns = [
+        *(Column(name, name) for name in ("rank", "node")),
+        Column("chips", lambda pod: chip_list(pod.chips or ())),
+        Column("before", lambda pod: sides[pod.name][0], moves=True),
+        Column("after", lambda pod: sides[pod.name][1]),
+    ]
+    if any(pod.switch for pod in pods):
+        columns.append(Column("switch", "switch", moves=True))
+    if any(pod.superpod is not None for pod in pods):
+        columns.append(Column("SuperPoD", _superpod, moves=True))
+    if any(isinstance(pod.logical_rack, int) for pod in pods):
+        columns.append(Column("rack", _rack, moves=True))
+    hidden = len(pods) - len(shown)
+    return Table.of([Column("pod", "name"), *columns], shown, indent=2, hidden=hidden)
+
+
+def _superpod(pod: PlacedPodFields) -> str:
+    return "-" if pod.superpod is None else f"{pod.superpod}, block {pod.logical_superpod}"
+
+
+def _rack(pod: PlacedPodFields) -> str:
+    return f"{pod.rack}, logical {pod.logical_rack}" if isinstance(pod.logical_rack, int) else "-"
 
 
 def _pictures(

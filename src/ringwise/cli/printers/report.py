@@ -8,17 +8,17 @@ from ringwise.cli.printers.lines import print_lines
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import duration_text, seconds_text, time_text
 from ringwise.grammar import counted
+from ringwise.views.documents.accounting import (
+    BoardTotalFields,
+    IdleDocument,
+    IdleFields,
+    ReportDocument,
+    ReportRowFields,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ringwise.views.documents.accounting import (
-        BoardTotalFields,
-        IdleDocument,
-        IdleFields,
-        ReportDocument,
-        ReportRowFields,
-    )
     from ringwise.views.documents.shadow import ShadowReportDocument
 
 _NONE = "-"
@@ -39,35 +39,26 @@ def draw_report(console: Console, document: ReportDocument) -> None:
 
 
 def _table(document: ReportDocument) -> Table:
-    by = document.group_by
+    by, places = document.group_by, _places(document)
     several = by != "board" and len({row.board for row in document.rows if row.board}) > 1
-    columns = [Column(by)]
-    if several:
-        columns.append(Column("board"))
-    if by == "job":
-        columns.append(Column("user", moves=True))
-    columns += [
-        Column("held", right=True),
-        Column("lost", right=True),
-        Column("waited", right=True),
-        Column("starts", right=True),
-        Column("failed", right=True),
+    columns = [
+        Column(by, lambda row: _name(row, by)),
+        *([Column("board", "board")] if several else ()),
+        *([Column("user", _user, moves=True)] if by == "job" else ()),
+        Column("held", lambda row: _held(row, places), right=True),
+        Column("lost", lambda row: f"{sum(row.lost_chip_hours.values()):.{places}f}", right=True),
+        Column("waited", lambda row: seconds_text(row.pending_hours * 3600), right=True),
+        Column("starts", "starts", right=True),
+        Column("failed", "failures", right=True),
     ]
-    table = Table(columns)
-    places = _places(document)
-    for row in document.rows:
-        board = [row.board or _NONE] if several else []
-        user = [_user(row)] if by == "job" else []
-        table.add(_name(row, by), *board, *user, *_cells(row, places))
-    if by != "board" and len(document.rows) > len(document.totals):
-        # Chips of different boards are never added.
-        for total in document.totals:
-            board = [total.board or _NONE] if several else []
-            table.add("total", *board, *([""] if by == "job" else []), *_cells(total, places))
-    return table
+    # Chips of different boards are never added.
+    totals = document.totals if by != "board" and len(document.rows) > len(document.totals) else []
+    return Table.of(columns, [*document.rows, *totals])
 
 
-def _name(row: ReportRowFields, by: str) -> str:
+def _name(row: ReportRowFields | BoardTotalFields, by: str) -> str:
+    if isinstance(row, BoardTotalFields):
+        return "total"
     match by:
         case "job":
             return f"{row.namespace}/{row.job}" if row.job else f"{row.namespace}/ (merged)"
@@ -80,7 +71,9 @@ def _name(row: ReportRowFields, by: str) -> str:
     return row.board or "no node"
 
 
-def _user(row: ReportRowFields | IdleFields) -> str:
+def _user(row: ReportRowFields | BoardTotalFields | IdleFields) -> str:
+    if isinstance(row, BoardTotalFields):
+        return ""
     if not row.user:
         return _NONE
     return row.user if row.verified else f"{row.user} (unverified)"
@@ -91,16 +84,9 @@ def _places(document: ReportDocument) -> int:
     return 2 if document.has_chip_fractions else 1
 
 
-def _cells(amounts: ReportRowFields | BoardTotalFields, places: int) -> list[str]:
-    held = f"{amounts.allocated_chip_hours:.{places}f}"
-    uncertain = amounts.uncertain_chip_hours
-    return [
-        f"{held} (-{uncertain:.{places}f})" if uncertain >= 0.05 else held,
-        f"{sum(amounts.lost_chip_hours.values()):.{places}f}",
-        seconds_text(amounts.pending_hours * 3600),
-        str(amounts.starts),
-        str(amounts.failures),
-    ]
+def _held(amounts: ReportRowFields | BoardTotalFields, places: int) -> str:
+    held, uncertain = f"{amounts.allocated_chip_hours:.{places}f}", amounts.uncertain_chip_hours
+    return f"{held} (-{uncertain:.{places}f})" if uncertain >= 0.05 else held
 
 
 def _remarks(document: ReportDocument) -> list[str]:

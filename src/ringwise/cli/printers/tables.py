@@ -115,9 +115,13 @@ class Table:
         *context: Any,
         note: str = "",
         notes: Callable[..., Cell] = lambda *row: "",
+        hidden: int = 0,
         **layout: Any,
     ) -> Self:
-        """The table of these rows. Cells and sentences are made of a row and the context."""
+        """The table of these rows. Cells and sentences are made of a row and the context.
+
+        `hidden`: how many rows before the last one are not among them.
+        """
         cells = [[column.of(row, *context) for row in rows] for column in columns]
         shown = [
             number
@@ -126,6 +130,8 @@ class Table:
         ]
         table = cls([columns[number] for number in shown], note, **layout)
         for at, row in enumerate(rows):
+            if hidden and row is rows[-1]:
+                table.add(f"... {hidden} more")
             table.add(*(cells[number][at] for number in shown), note=notes(row, *context))
         return table
 

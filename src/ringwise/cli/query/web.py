@@ -78,11 +78,14 @@ def web_command(
 
 
 def _beside_cluster(address: str | None, boards: tuple[Path, ...], options: dict[str, Any]) -> None:
+    from ringwise.apps.live import NothingReadableError
     from ringwise.apps.web.options import DASHBOARD_PORT, WebOptions
     from ringwise.apps.web.standalone import run_standalone
-    from ringwise.cli.query.queries import find_cluster, talking_to_cluster
+    from ringwise.cli.query.queries import find_cluster
+    from ringwise.kubeclient.client import ApiError, UnreachableError
+    from ringwise.kubeclient.credentials import KubeConfigError
 
-    with running_component("dashboard"), talking_to_cluster(unreachable=ExitCode.BAD_INPUT):
+    with running_component("dashboard"):
         web = WebOptions(
             address or f"127.0.0.1:{DASHBOARD_PORT}",
             options["web_hosts"],
@@ -91,7 +94,13 @@ def _beside_cluster(address: str | None, boards: tuple[Path, ...], options: dict
             or_any_port=address is None,
         )
         web.check()
-        run_standalone(web, find_cluster(options), load_catalog(boards), _print_url)
+        try:
+            run_standalone(web, find_cluster(options), load_catalog(boards), _print_url)
+        except (KubeConfigError, UnreachableError, NothingReadableError) as error:
+            raise stop(f"ringwise: {error}") from None
+        except ApiError as error:
+            message = f"ringwise: the API server rejected the request: {error}"
+            raise stop(message, code=ExitCode.FAILED) from None
 
 
 def _print_url(url: str) -> None:
