@@ -16,9 +16,15 @@ from aiohttp import ClientSession
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.live import NothingReadableError
 from ringwise.apps.web.job_documents import Recent, SchedulerAnswers
-from ringwise.apps.web.kube import BUDGETS_PERIOD, MEMORY, KubeCore, list_budgets, serving_dashboard
+from ringwise.apps.web.kube import (
+    BUDGETS_PERIOD,
+    MEMORY,
+    KubeCore,
+    list_budgets,
+    serve_standalone,
+    serving_dashboard,
+)
 from ringwise.apps.web.options import WebOptions
-from ringwise.apps.web.standalone import serve_standalone
 from ringwise.kube.run.core_thread import CoreStoppedError, MachineAdapter, SchedulerAdapter
 from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings

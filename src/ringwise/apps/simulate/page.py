@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from math import ceil, log10
 from typing import Literal
 
 from ringwise.durations import seconds_text
 from ringwise.grammar import counted
-from ringwise.views.documents.simulation import EstimateFields, RunFields, SimulationDocument
+from ringwise.views.documents.simulation import RunFields, SimulationDocument
 
 _COLORS = ("#5b6770", "#1f6fb2", "#d1621a", "#2e8b57", "#8a4fbf", "#b8860b", "#c2385a", "#3aa6a6")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 760, 280, 70, 40, 10
@@ -50,7 +50,7 @@ def page_text(document: SimulationDocument) -> str:
     parts += [
         _key(runs),
         "<h2>Runs</h2>",
-        _runs(runs),
+        _table([name for name, _ in _RUN_COLUMNS], [[cell(run) for _, cell in _RUN_COLUMNS] for run in runs]),
         "<h2>Mean wait by size</h2>",
         _bars(runs),
         _sizes(runs),
@@ -65,6 +65,15 @@ def page_text(document: SimulationDocument) -> str:
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     top = f'<html lang="en"><head>{head}<style>{_STYLE}</style></head>'
     return f"<!doctype html>\n{top}\n<body>\n{body}\n</body></html>\n"
+
+
+def _error(run: RunFields) -> str:
+    return _hours(None if run.estimates is None else run.estimates.median_error_seconds)
+
+
+def _inside(run: RunFields) -> str:
+    inside = None if run.estimates is None else run.estimates.within_range_ratio
+    return "-" if inside is None else f"{inside:.0%}"
 
 
 def _color(number: int) -> str:
@@ -85,41 +94,25 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _runs(runs: Sequence[RunFields]) -> str:
-    headings = (
-        "run", "mean wait (h)", "over bound", "p50 (h)", "p90 (h)", "p99 (h)", "chips in use",
-        "head blocked (h)", "idle chip-hours meanwhile", "restarts", "lost chip-hours", "jobs moved",
-        "chips moved", "chip-hours of their restarts", "median error of estimates (h)", "starts inside"
-    )  # fmt: skip
-    rows = []
-    for run in runs:
-        wait, over = run.pending_seconds, run.mean_over_bound
-        rows.append(
-            (
-                run.name,
-                _hours(wait.mean),
-                "-" if over is None else f"{over:.3f}",
-                _hours(wait.p50),
-                _hours(wait.p90),
-                _hours(wait.p99),
-                f"{run.utilization:.1%}",
-                f"{run.head_blocked_hours:,.1f}",
-                f"{run.idle_chip_hours_while_blocked:,.0f}",
-                f"{run.restarts:,}",
-                f"{run.lost_chip_hours:,.0f}",
-                f"{run.moves.jobs:,}",
-                f"{run.moves.chips:,}",
-                f"{run.moves.cost_chip_hours:,.0f}",
-                *_estimates(run.estimates),
-            )
-        )
-    return _table(headings, rows)
-
-
-def _estimates(figures: EstimateFields | None) -> tuple[str, str]:
-    inside = None if figures is None else figures.within_range_ratio
-    error = None if figures is None else figures.median_error_seconds
-    return _hours(error), "-" if inside is None else f"{inside:.0%}"
+#: Headings, and the cells of a run.
+_RUN_COLUMNS: tuple[tuple[str, Callable[[RunFields], str]], ...] = (
+    ("run", lambda run: run.name),
+    ("mean wait (h)", lambda run: _hours(run.pending_seconds.mean)),
+    ("over bound", lambda run: "-" if run.mean_over_bound is None else f"{run.mean_over_bound:.3f}"),
+    ("p50 (h)", lambda run: _hours(run.pending_seconds.p50)),
+    ("p90 (h)", lambda run: _hours(run.pending_seconds.p90)),
+    ("p99 (h)", lambda run: _hours(run.pending_seconds.p99)),
+    ("chips in use", lambda run: f"{run.utilization:.1%}"),
+    ("head blocked (h)", lambda run: f"{run.head_blocked_hours:,.1f}"),
+    ("idle chip-hours meanwhile", lambda run: f"{run.idle_chip_hours_while_blocked:,.0f}"),
+    ("restarts", lambda run: f"{run.restarts:,}"),
+    ("lost chip-hours", lambda run: f"{run.lost_chip_hours:,.0f}"),
+    ("jobs moved", lambda run: f"{run.moves.jobs:,}"),
+    ("chips moved", lambda run: f"{run.moves.chips:,}"),
+    ("chip-hours of their restarts", lambda run: f"{run.moves.cost_chip_hours:,.0f}"),
+    ("median error of estimates (h)", _error),
+    ("starts inside", _inside),
+)
 
 
 def _sizes(runs: Sequence[RunFields]) -> str:

@@ -1,14 +1,16 @@
-"""The dashboard of something that does not change: manifests, or the end of a journal."""
+"""The dashboard of a lab, and of something that does not change: manifests, or the end of a journal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ringwise import __version__
+from ringwise.apps.forked_queries import ForkedQueries
 from ringwise.apps.journal.format import JournalError, open_journal
 from ringwise.apps.replay import decided_again
-from ringwise.apps.web.job_documents import SchedulerAnswers
+from ringwise.apps.web.job_documents import Documents, SchedulerAnswers
 from ringwise.grammar import counted
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.view import SchedulerView
@@ -18,6 +20,9 @@ from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
 from ringwise.web.guard import Guard
 from ringwise.web.hub import Answer, Hub, WatchedScheduler
+
+if TYPE_CHECKING:
+    from ringwise.apps.lab.lab import LiveLab
 
 
 class _Snapshot:
@@ -45,6 +50,22 @@ class LoopCore:
 
 def dashboard_source(kind: str, name: str, leader: str = "", *, live: bool = True) -> DashboardSource:
     return {"kind": kind, "name": name, "version": __version__, "live": live, "leader": leader}
+
+
+def lab_dashboard(live: LiveLab, forked_queries: ForkedQueries | None = None) -> DashboardServer:
+    core = LoopCore(lambda: (live.scheduler, live.now))
+
+    def journals() -> list[Path]:
+        return [live.folder.older_journal, live.folder.journal]
+
+    async def accounts() -> Documents:
+        return live.accounts.read()
+
+    answers = SchedulerAnswers(
+        core, journals, forked_queries or ForkedQueries(), accounts=accounts, renews_reports=False
+    )
+    hub = Hub(core, lambda: dashboard_source("lab", str(live.folder.path)))
+    return DashboardServer(hub, answers, Guard())
 
 
 def snapshot_dashboard(

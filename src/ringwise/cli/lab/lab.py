@@ -210,9 +210,9 @@ def _dashboard(
     """Opens the dashboard and prints where it is; None where none is wanted."""
     if address == "":
         return None
-    from ringwise.apps.web.lab import lab_dashboard
     from ringwise.apps.web.options import DASHBOARD_PORT
     from ringwise.apps.web.serving import listening
+    from ringwise.apps.web.snapshot import lab_dashboard
     from ringwise.web.addresses import is_loopback
 
     if address is not None and not is_loopback(parse_address(address)[0]):

@@ -119,14 +119,16 @@ class TopScreen:
                 self._open("job")
                 self._types = key == "/"
         elif key in _STEPS or key.startswith("page"):
-            step = _STEPS.get(key) or (self._page if key == "page down" else -self._page)
-            self._selected = max(0, min(self._selected + step, len(self.rows) - 1))
+            self._selected = max(0, min(self._selected + self._step(key), len(self.rows) - 1))
         elif key == "/":
             self._types = True
         elif key == "escape":
             self._open(self.kind if self.filter else _OVERVIEW)
         elif self._name and (key == "enter" or (key == "w" and self.kind == "job")):
             self.detail, self._scroll = ("why" if key == "w" else "describe"), 0
+
+    def _step(self, key: str) -> int:
+        return _STEPS.get(key) or (self._page if key == "page down" else -self._page)
 
     def _open(self, kind: str) -> None:
         self.kind, self.filter, self._selected, self._first = kind, "", 0, 0
@@ -146,8 +148,7 @@ class TopScreen:
             self._answers.pop(self._key, None)
             self.detail = ""
         elif key in _STEPS or key.startswith("page"):
-            step = _STEPS.get(key) or (self._page if key == "page down" else -self._page)
-            self._scroll = max(0, self._scroll + step)
+            self._scroll = max(0, self._scroll + self._step(key))
         elif key == "w" and self.kind == "job":
             self.detail, self._scroll = "why", 0
 

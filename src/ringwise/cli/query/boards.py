@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from ringwise.cli.completion import CompletedName, shipped_board_names
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.options import PATH, OutputFormat, option
+from ringwise.cli.options import PATH, OutputFormat, option, with_options
 from ringwise.cli.output import stop
 from ringwise.cli.query.queries import show as show_document
 from ringwise.manifests.settings.boards import shipped_catalog
@@ -19,8 +17,6 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import did_you_mean
 from ringwise.views.boards import board_document, boards_document
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 
 class InputError(click.ClickException):
     """Input that cannot be used: one line, exit code 2."""
@@ -28,14 +24,11 @@ class InputError(click.ClickException):
     exit_code = ExitCode.BAD_INPUT
 
 
-def _options(command: _Command) -> _Command:
-    """The two options of every form of the command."""
-    command = option(
-        "--board-file board_files", "Custom board profile; can be repeated.", PATH, multiple=True
-    )(command)
-    return option("-o --output", "Output format.  [default: table]", OutputFormat("table", "json", "yaml"))(
-        command
-    )
+#: Of every form of the command.
+_options = with_options(
+    option("-o --output", "Output format.  [default: table]", OutputFormat("table", "json", "yaml")),
+    option("--board-file board_files", "Custom board profile; can be repeated.", PATH, multiple=True),
+)
 
 
 @click.group(invoke_without_command=True)

@@ -79,8 +79,8 @@ def web_command(
 
 def _beside_cluster(address: str | None, boards: tuple[Path, ...], options: dict[str, Any]) -> None:
     from ringwise.apps.live import NothingReadableError
+    from ringwise.apps.web.kube import run_standalone
     from ringwise.apps.web.options import DASHBOARD_PORT, WebOptions
-    from ringwise.apps.web.standalone import run_standalone
     from ringwise.cli.query.queries import find_cluster
     from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.credentials import KubeConfigError
