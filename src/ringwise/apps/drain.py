@@ -101,9 +101,7 @@ def objects_of(
 ) -> ClusterObjects:
     """The objects as they are, without a decision of the scheduler."""
     loaded = from_bundle(bundle, configuration, catalog, now=now, decide=False, keep_wrong_pods=True)
-    return ClusterObjects(
-        loaded.view, now, bundle.nodes, bundle.pods, bundle.pod_groups, bundle.queues, bundle.vcjobs
-    )
+    return loaded.objects
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ringwise.apps.lab.requests import JobRequest
 from ringwise.apps.suspension import (
     REQUEUE,
     RESUME,
@@ -24,8 +25,10 @@ from ringwise.apps.suspension import (
     check_queue,
     done_word,
     job_change_document,
+    message_of,
     not_suspendable,
 )
+from ringwise.durations import SECOND
 from ringwise.kube.watch.readers import JobReader
 from ringwise.kube.write.job_commands import job_command
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, IgnoredStatus, run
@@ -64,21 +67,12 @@ _WITHOUT = {
 }
 
 
-def change_job(
-    access: Access,
-    name: str,
-    request: JobChangeRequest,
-    message: str,
-    timeout: float,
-    *,
-    namespace: str | None = None,
-    everywhere: bool = False,
-) -> JobChangeDocument:
+def change_job(access: Access, action: str, request: JobRequest) -> JobChangeDocument:
     """Raises NotPossibleError, ApiError and UnreachableError.
 
-    `timeout`: seconds for its controller. Without a namespace it is that of the kubeconfig's context, or with
-    `everywhere` the one that has a job of this name.
+    Without a namespace it is that of the kubeconfig's context, or with `all_namespaces` the one with the job.
     """
+    name, namespace = request.job, request.namespace
 
     async def change(client: Client) -> JobChangeDocument:
         where, _, bare = name.rpartition("/")
@@ -87,10 +81,11 @@ def change_job(
                 f"{name} has namespace {where}, but -n is {namespace}: they cannot be combined"
             )
         where = where or namespace or ""
-        if everywhere and not where:
+        if request.all_namespaces and not where:
             where = await namespace_with(client, bare)
-        changes = JobChanges(client, where or access.namespace, bare, timeout)
-        return await changes.carry_out(request, message)
+        changes = JobChanges(client, where or access.namespace, bare, request.timeout / SECOND)
+        wanted = JobChangeRequest(action, request.queue, request.priority)
+        return await changes.carry_out(wanted, message_of(request.by, request.reason))
 
     return run(access, change)
 

@@ -13,7 +13,6 @@ from ringwise.apps.job_changes import change_job
 from ringwise.apps.lab.requests import (
     DeleteRequest,
     IsolateRequest,
-    JobRequest,
     MoveRequest,
     NodeRequest,
     ReserveRequest,
@@ -23,7 +22,7 @@ from ringwise.apps.lab.submission import Submission
 from ringwise.apps.live import read_cluster
 from ringwise.apps.loading import from_bundle
 from ringwise.apps.reservations import unknown_reservation
-from ringwise.apps.suspension import ACTIONS, JobChangeRequest, message_of
+from ringwise.apps.suspension import ACTIONS
 from ringwise.apps.targets import (
     UnknownTargetError,
     find_target,
@@ -32,7 +31,6 @@ from ringwise.apps.targets import (
     moment,
     named,
 )
-from ringwise.durations import SECOND
 from ringwise.kubeclient.client import (
     JSON_PATCH,
     MAX_CONFLICTS,
@@ -132,18 +130,6 @@ def _move(access: Access, _action: str, request: MoveRequest) -> None:
     """Raises UnknownTargetError."""
     with _requires(_MOVE_PLANS, UnknownTargetError):
         run(access, lambda client: client.create(_MOVE_PLANS, None, request.plan))
-
-
-def _change_job(access: Access, action: str, request: JobRequest) -> Any:
-    return change_job(
-        access,
-        request.job,
-        JobChangeRequest(action, request.queue, request.priority),
-        message_of(request.by, request.reason),
-        request.timeout / SECOND,
-        namespace=request.namespace,
-        everywhere=request.all_namespaces,
-    )
 
 
 # -- nodes and isolations ------------------------------------------------------------------------------
@@ -336,7 +322,7 @@ CHANGES: Mapping[str, Callable[[Access, str, Any], Any]] = {
     "reserve": _reserve,
     "unreserve": _unreserve,
     "move": _move,
-    **dict.fromkeys(ACTIONS, _change_job),
+    **dict.fromkeys(ACTIONS, change_job),
     "submit": _submit,
     "delete": _delete,
 }

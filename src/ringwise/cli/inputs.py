@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from ringwise.cli.output import complain, reading_progress, stop
+from ringwise.cli.output import complain, progress_bars, stop
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_bundle
@@ -57,7 +58,8 @@ def read_files(files: Sequence[str], *, keep_going: bool, namespace: str | None 
     if len(files) == 1 and files[0].endswith(BUNDLE_SUFFIXES):
         return read_packed(files[0])
     stdin = sys.stdin.buffer.read() if "-" in files else None
-    with reading_progress("reading") as progress:
+    with progress_bars(download=True) as show_progress:
+        progress = partial(show_progress, "reading")
         bundle = read_bundle(
             files, stdin=stdin, keep_going=keep_going, progress=progress, namespace=namespace
         )

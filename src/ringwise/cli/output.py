@@ -18,7 +18,6 @@ from ringwise.durations import seconds_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -147,32 +146,38 @@ def require_grpc(command: str) -> None:
         raise stop(f"{command} requires gRPC, which is not installed: pip install 'ringwise[device]'")
 
 
+#: Gets a name, how much is done, and of how much.
+ShowProgress = Callable[[str, int, int], None]
+
+
 @contextmanager
-def reading_progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr; disabled if stderr is not a terminal."""
+def progress_bars(*, download: bool = False) -> Iterator[ShowProgress]:
+    """A bar on stderr for each name; disabled if stderr is not a terminal. They are removed at the end."""
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda _name, _done, _total: None
         return
-    with progress_bars("{task.description}", download=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def progress_bars(text: str, *, download: bool = False) -> Progress:
-    """Return progress bars on stderr that are removed when they end."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,
         Progress,
+        TaskID,
         TextColumn,
         TimeRemainingColumn,
     )
 
     counts = DownloadColumn() if download else MofNCompleteColumn()
-    columns = TextColumn(text), BarColumn(), counts, TimeRemainingColumn()
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    columns = TextColumn("{task.description}"), BarColumn(), counts, TimeRemainingColumn()
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+
+        def show(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done, total=total)
+
+        yield show
 
 
 class WaitingText:

@@ -175,6 +175,14 @@ def _loss_text(job: dict[str, Any]) -> str:
     return f"{where}{pods}; {left}"
 
 
+def _later(title: str, when: str, again: str, unisolate: str) -> str:
+    """What to do after a drain was scheduled."""
+    return (
+        f"{title} takes only jobs that end before {when}\nto drain it at that time: {again}\n"
+        f"to cancel or undo the drain: {unisolate}"
+    )
+
+
 # -- a lab ---------------------------------------------------------------------------------------
 
 
@@ -219,12 +227,8 @@ def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -
         if not wait:
             here = f" --lab {shlex.quote(str(lab))}" if lab else ""
             unisolate = f"ringwise unisolate {answer['target']}{here}"
-            lines = [
-                f"{answer['title']} takes only jobs that end before {when}",
-                f"to drain it at that time: ringwise drain {answer['target']}{here}",
-                f"to cancel or undo the drain: {unisolate}",
-            ]
-            show_text(answer, output, "\n".join(lines))
+            again = f"ringwise drain {answer['target']}{here}"
+            show_text(answer, output, _later(answer["title"], when, again, unisolate))
             return False
         complain(f"{answer['title']} takes only jobs that end before {when}; waiting until then")
         while not client.do("pass", PassRequest(answer["start"]))["over"]:
@@ -298,12 +302,10 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
     if start is not None:
         if not changed:
             complain(f"note: {place} is already isolated, or a drain is already scheduled for that time")
-        lines = [
-            f"{place} takes only jobs that end before {time_text(start)}",
-            f"to drain it at that time: {again}",
-            f"to cancel or undo the drain: {unisolate}",
-        ]
-        show_text(node_change(place.name, "drain", at=time_text(start)), output, "\n".join(lines))
+        when = time_text(start)
+        show_text(
+            node_change(place.name, "drain", at=when), output, _later(str(place), when, again, unisolate)
+        )
         return
     # Again: a pod may have come before the scheduler knew of the isolation.
     with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +94,7 @@ def simulate_command(file: Path, html_file: Path | None, output: str, **options:
         raise stop(f"{html_file}: cannot be written: no such directory")
     code = ExitCode.OK
     try:
-        with _progress() as progress:
+        with progress_bars() as progress:
             comparison.run(progress)
     except KeyboardInterrupt:
         if not comparison.outcomes:
@@ -201,21 +198,3 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
             raise stop(f"ringwise: {option}: invalid value {quoted(text)}: expected NAME=VALUE")
         result[name.strip()] = value.strip()
     return result
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each run on stderr; disabled if stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda name, done, total: None
-        return
-    tasks: dict[str, Any] = {}
-
-    with progress_bars("{task.description}") as bar:
-
-        def progress(name: str, done: int, total: int) -> None:
-            if name not in tasks:
-                tasks[name] = bar.add_task(name, total=total)
-            bar.update(tasks[name], completed=done)
-
-        yield progress
