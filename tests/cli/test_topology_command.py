@@ -6,15 +6,11 @@ import json
 import runpy
 from pathlib import Path
 
-import msgspec
 from click.testing import CliRunner
 
 from ringwise.cli.printers.topology import draw_switches
 from ringwise.cli.query.topology import topology_command
-from ringwise.placement.switches.classes import SwitchClass
-from ringwise.placement.switches.states import SwitchJob, switch_states
-from ringwise.topology.switches import Server, make_topology, resolve
-from ringwise.views.topology import switch_rows
+from ringwise.views.documents.topology import SwitchFields, SwitchNodeFields
 from ringwise_bench.docs.switches_page import drawn_page
 
 
@@ -42,32 +38,30 @@ def test_import_says_what_is_wrong(tmp_path: Path) -> None:
     assert "lists 2 servers, more than tor_count (1)" in ran.stderr
 
 
-def test_drawing() -> None:
-    made = make_topology(
-        [
-            ("10.0.0.1", [Server("a", 0, 0), Server("b", 1, 1), Server("gone", 2, 2)]),
-            ("10.0.0.2", [Server("c", 0, 0), Server("d", 1, 1)]),
-        ],
-        3,
+def switch_node(
+    name: str, position: int, *, free: bool = False, jobs: tuple[str, ...] = ()
+) -> SwitchNodeFields:
+    return SwitchNodeFields(node=name, position=position, free=free, faulty=False, jobs=list(jobs))
+
+
+def switch(ip: str, state: str, servers: int, *nodes: SwitchNodeFields) -> SwitchFields:
+    free = sum(node.free for node in nodes)
+    return SwitchFields(
+        ip=ip, state=state, healthy=True, faulty=False, free_nodes=free, servers=servers, nodes=list(nodes)
     )
-    resolved = resolve(made, {"a": "n1", "b": "n2", "c": "n3", "d": "n4"})
-    states = switch_states(2, [SwitchJob("j", SwitchClass.COMMON, ((0, 2), (1, 1)))], 2)
-    jobs = {"n1": ["train"], "n3": ["train"]}
-    assert draw_switches(switch_rows(resolved, states, {"n2"}, jobs)) == (
+
+
+def test_drawing() -> None:
+    train = ("train",)
+    first = switch_node("n1", 0, jobs=train), switch_node("n2", 1, free=True)
+    second = switch_node("n3", 0, jobs=train), switch_node("n4", 1)
+    shown = [switch("10.0.0.1", "exclusive", 3, *first), switch("10.0.0.2", "shared", 2, *second)]
+    assert draw_switches(shown) == (
         "10.0.0.1  exclusive        A . -  1 of 2 free\n"
         "10.0.0.2  shared, healthy  A x    0 of 2 free\n"
         "\n"
         "A train, . free, x not free, - no node of the cluster\n"
     )
-    row = switch_rows(resolved, states, {"n2"}, jobs)[0]
-    assert (row.ip, row.state, row.healthy, row.free_nodes) == ("10.0.0.1", "exclusive", True, 1)
-    assert msgspec.to_builtins(row.nodes[1]) == {
-        "node": "n2",
-        "position": 1,
-        "free": True,
-        "faulty": False,
-        "jobs": [],
-    }
 
 
 ROOT = Path(__file__).parents[2]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
 from ringwise.durations import time_text
-from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.doctor import superpod_problems
@@ -17,7 +16,6 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.topology.superpods import NodeId
-from ringwise.topology.switches import ResolvedTopology
 from ringwise.views.documents import topology as doc
 from ringwise.views.reservations import reservation_documents
 from ringwise.wellknown import SUPER_POD_RANK
@@ -122,15 +120,37 @@ def topology_document(view: SchedulerView, now: int) -> doc.TopologyDocument:
 
 def switch_documents(view: SchedulerView, now: int) -> list[doc.SwitchFields] | None:
     """None where there is no topology, or no usable one."""
-    state, resolved = view.cluster, view.switches()
+    resolved = view.switches()
     if resolved is None or view.topology.topology_problem is not None:
         return None
-    free = {node for node in resolved.switch_of if is_idle(state, state.node_id[node], now)}
-    jobs = {node: _jobs_on(view, state.node_id[node]) for node in resolved.switch_of}
-    numbers = {node: state.node_id[node] for node in resolved.switch_of}
-    faulty = {node for node, number in numbers.items() if _has_faulty_chip(view, number, now)}
-    cut_off = {node for node, number in numbers.items() if _has_faulty_switches(view, number)}
-    return switch_rows(resolved, view.switch_states(), free, jobs, faulty, cut_off)
+    result: list[doc.SwitchFields] = []
+    switches = zip(resolved.topology.switches, resolved.nodes, view.switch_states(), strict=True)
+    for switch, seats, facts in switches:
+        numbers = [view.cluster.node_id[seat.node] for seat in seats]
+        #: Nodes that report that their switches are faulty.
+        cut_off = [_has_faulty_switches(view, number) for number in numbers]
+        nodes = [
+            doc.SwitchNodeFields(
+                node=seat.node,
+                position=seat.index,
+                free=is_idle(view.cluster, number, now),
+                faulty=is_cut_off or _has_faulty_chip(view, number, now),
+                jobs=_jobs_on(view, number),
+            )
+            for seat, number, is_cut_off in zip(seats, numbers, cut_off, strict=True)
+        ]
+        result.append(
+            doc.SwitchFields(
+                ip=switch.ip,
+                state=facts.state.word,
+                healthy=facts.healthy,
+                faulty=bool(seats) and all(cut_off),
+                free_nodes=sum(node.free for node in nodes),
+                servers=max((server.index + 1 for server in switch.servers), default=0),
+                nodes=nodes,
+            )
+        )
+    return result
 
 
 def superpod_documents(view: SchedulerView, now: int) -> list[doc.SuperPodFields]:
@@ -171,36 +191,4 @@ def isolation_documents(view: SchedulerView, now: int) -> list[doc.IsolationFiel
             "start": one.start,
         }
         for one in sorted(every, key=lambda one: natural_key(f"{one.target} {one.name}"))
-    ]
-
-
-def switch_rows(
-    resolved: ResolvedTopology,
-    states: Sequence[SwitchFacts],
-    free_nodes: Collection[str],
-    jobs_of_node: Mapping[str, Sequence[str]],
-    faulty_nodes: Collection[str] = (),
-    cut_off: Collection[str] = (),
-) -> list[doc.SwitchFields]:
-    """Every switch with its state and nodes. `cut_off`: nodes that report that their switches are faulty."""
-    return [
-        doc.SwitchFields(
-            ip=switch.ip,
-            state=facts.state.word,
-            healthy=facts.healthy,
-            faulty=bool(seats) and all(seat.node in cut_off for seat in seats),
-            free_nodes=sum(1 for seat in seats if seat.node in free_nodes),
-            servers=max((server.index + 1 for server in switch.servers), default=0),
-            nodes=[
-                doc.SwitchNodeFields(
-                    node=seat.node,
-                    position=seat.index,
-                    free=seat.node in free_nodes,
-                    faulty=seat.node in faulty_nodes or seat.node in cut_off,
-                    jobs=list(jobs_of_node.get(seat.node, ())),
-                )
-                for seat in seats
-            ],
-        )
-        for switch, seats, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True)
     ]

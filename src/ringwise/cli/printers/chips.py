@@ -79,14 +79,14 @@ def _signs(chips: ChipsFields) -> dict[int, str]:
     return signs | dict.fromkeys(set(chips["used"]) & set(chips["faulty"]), "X")
 
 
-def chip_list(chips: Sequence[int]) -> str:
-    """Chips in their written order; a run of three and more that ascends is shortened: `0-7`."""
+def chip_list(chips: Sequence[int], shortest: int = 3, separator: str = ",") -> str:
+    """Chips in their written order; a run of at least `shortest` that ascends is shortened: `0-7`."""
     runs: list[list[int]] = []
     for chip in chips:
         if runs and chip == runs[-1][-1] + 1:
             runs[-1].append(chip)
         else:
             runs.append([chip])
-    return ",".join(
-        f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(str(chip) for chip in run) for run in runs
+    return separator.join(
+        f"{run[0]}-{run[-1]}" if len(run) >= shortest else separator.join(map(str, run)) for run in runs
     )

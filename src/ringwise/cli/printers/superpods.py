@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ringwise.cli.output import WIDE
+from ringwise.cli.printers.chips import chip_list
 from ringwise.cli.printers.lines import wrapped
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.grammar import counted
@@ -137,17 +138,6 @@ def job_signs(jobs: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     return signs, dict(zip(ordered, itertools.cycle(_JOB_COLORS), strict=False))
 
 
-def ranges(ids: Sequence[int]) -> str:
-    """Ascending numbers as a person writes them: `0-3, 7`."""
-    runs: list[list[int]] = []
-    for number in ids:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
 def _nodes_drawn(
     one: SuperPodFields | RackFields,
     signs: Mapping[str, str],
@@ -178,7 +168,10 @@ def _block_words(one: SuperPodFields) -> list[str]:
     by_job: dict[str, list[int]] = {}
     for block in sorted(one.blocks, key=_place_of):
         by_job.setdefault(block.job, []).append(block.block)
-    return [f"{job}: {'block' if len(ids) == 1 else 'blocks'} {ranges(ids)}" for job, ids in by_job.items()]
+    return [
+        f"{job}: {'block' if len(ids) == 1 else 'blocks'} {chip_list(ids, 2, ', ')}"
+        for job, ids in by_job.items()
+    ]
 
 
 def _hidden(superpods: Sequence[SuperPodFields]) -> list[Text]:

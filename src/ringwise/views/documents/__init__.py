@@ -6,6 +6,6 @@ changelog. The type checker compares what a command prints with these types, and
 JSON schemas from them.
 
 Documents are structs that serialize themselves: `Document`, and `Fields` for their parts. Objects that `get`
-and `describe` show, and rows of the dashboard, are TypedDicts, as are their parts: `describe` prints `now`
-before the fields of the row, and a struct has the fields of its base class first.
+and `describe` show, and rows of the dashboard, are TypedDicts, as are their parts: `get`, `describe` and the
+dashboard add fields of their own to the same row, which a dictionary does without naming all fields again.
 """
