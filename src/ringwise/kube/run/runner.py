@@ -124,7 +124,7 @@ class Runner:
             async with running(leader_election=election.run()):
                 # A replica that leads at once lists once: what is listed after that is as new as the lease.
                 # A server that is slow to answer delays the lists by so many seconds at most.
-                await first_of(_wait(election.attempted), self._clock.sleep(settings.lease.retry))
+                await first_of(election.attempted.wait(), self._clock.sleep(settings.lease.retry))
                 await self._run_terms(stop, election)
         finally:
             await election.release()
@@ -171,9 +171,9 @@ class Runner:
         self._on_synced()
         _LOG.info("all objects are read", objects=len(term), malformed=len(self.malformed))
         if election is not None:
-            if not await finished_before(_wait(election.leading), ends):
+            if not await finished_before(election.leading.wait(), ends):
                 return
-            ends.add(asyncio.create_task(_wait(election.lost)))
+            ends.add(asyncio.create_task(election.lost.wait()))
         elected_at = float("-inf") if election is None else election.elected_at
         if not await finished_before(term.prepare(elected_at), ends):
             return
@@ -183,11 +183,7 @@ class Runner:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _wait(event: asyncio.Event) -> None:
-    await event.wait()
-
-
-async def finished_before(wanted: Coroutine[Any, Any, None], ends: Collection[asyncio.Future[Any]]) -> bool:
+async def finished_before(wanted: Coroutine[Any, Any, object], ends: Collection[asyncio.Future[Any]]) -> bool:
     """Wait for the coroutine; False, and it is canceled, when one of the ends comes first."""
     task = asyncio.create_task(wanted)
     try:

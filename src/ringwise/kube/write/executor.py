@@ -22,14 +22,7 @@ from ringwise.kube.write.job_resources import JobResources
 from ringwise.kube.write.object_writers import ClaimWriter, HyperNodeWriter, ResetConfigs
 from ringwise.kube.write.ordered_work import OrderedWork
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
-from ringwise.kube.write.ownership import (
-    ExistingObject,
-    Ownership,
-    existing,
-    not_yet_deleted,
-    owned_by_named_owner,
-    ownership,
-)
+from ringwise.kube.write.ownership import ExistingObject, Ownership, existing, not_yet_deleted
 from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.tenant_text import cut_text
@@ -547,7 +540,7 @@ class Executor:
             return
         # As Volcano does: the topology of a job is written when its PodGroup is created, and left alone then.
         spec = {name: value for name, value in spec.items() if name != "networkTopology"}
-        relation = ownership(current, owner.name, owner.uid) if owner is not None else Ownership.FOREIGN
+        relation = current.ownership(owner.name, owner.uid) if owner is not None else Ownership.FOREIGN
         if relation is Ownership.EARLIER_JOB:
             raise not_yet_deleted(POD_GROUPS.kind, group.name)
         if relation is Ownership.FOREIGN:
@@ -567,7 +560,7 @@ class Executor:
     async def _delete_group(self, key: str) -> None:
         namespace, _, name = key.partition("/")
         current = await self._client.get(POD_GROUPS, namespace, name, ExistingObject)
-        if not owned_by_named_owner(current, name):
+        if not current.is_owned_by_named_owner(name):
             _LOG.warning("PodGroup is not owned by its job and is not deleted", group=key)
             return
         await self._client.delete(POD_GROUPS, namespace, name, uid=current.metadata.uid or "")

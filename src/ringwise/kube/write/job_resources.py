@@ -20,7 +20,6 @@ from ringwise.kube.write.ownership import (
     exists,
     foreign_message,
     not_yet_deleted,
-    ownership,
     remove_left_over,
 )
 from ringwise.kube.write.ssh_keys import SSH_FILES, key_pair, public_key_of
@@ -236,7 +235,7 @@ class JobResources:
         self, resource: Resource, templates: JobTemplates, namespace: str, name: str
     ) -> None:
         current = await existing(self._client, resource, namespace, name)
-        match ownership(current, templates.name, templates.uid):
+        match current.ownership(templates.name, templates.uid):
             case Ownership.EARLIER_JOB:
                 await remove_left_over(self._client, resource, namespace, name, current, templates)
                 raise not_yet_deleted(resource.kind, name)

@@ -15,6 +15,13 @@ from ringwise.manifests.text.wire import ObjectWire, OwnerReferenceWire
 from ringwise.state.model import ordinary_group_name
 
 
+class Ownership(Enum):
+    OWN = "own"
+    #: Of a deleted job of the same name: the garbage collector has not deleted it yet.
+    EARLIER_JOB = "earlier job"
+    FOREIGN = "foreign"
+
+
 class ExistingObject(ObjectWire):
     @property
     def job_owners(self) -> list[OwnerReferenceWire]:
@@ -28,12 +35,20 @@ class ExistingObject(ObjectWire):
     def is_owned_by(self, uid: str) -> bool:
         return any(owner.uid == uid for owner in self.metadata.owner_references or ())
 
+    def ownership(self, job: str, uid: str) -> Ownership:
+        """Its relation to the job of this name and UID."""
+        owners = self.job_owners
+        if any(owner.uid == uid for owner in owners):
+            return Ownership.OWN
+        if any(owner.name == job for owner in owners):
+            return Ownership.EARLIER_JOB
+        return Ownership.FOREIGN
 
-class Ownership(Enum):
-    OWN = "own"
-    #: Of a deleted job of the same name: the garbage collector has not deleted it yet.
-    EARLIER_JOB = "earlier job"
-    FOREIGN = "foreign"
+    def is_owned_by_named_owner(self, group: str) -> bool:
+        """Whether, as a PodGroup of this name, it belongs to the vcjob, or the owner of pods, in the name."""
+        if any(group == ordinary_group_name(owner.uid) for owner in self.metadata.owner_references or ()):
+            return True
+        return any(group in (owner.name, f"{owner.name}-{owner.uid}") for owner in self.job_owners)
 
 
 async def existing(client: Client, resource: Resource, namespace: str, name: str) -> ExistingObject:
@@ -42,16 +57,6 @@ async def existing(client: Client, resource: Resource, namespace: str, name: str
     if result is None:
         raise ApiError(409, "Conflict", f"{resource.kind} {name} was deleted meanwhile")
     return result
-
-
-def ownership(actual: ExistingObject, job: str, uid: str) -> Ownership:
-    """The relation of the object to the job of this name and UID."""
-    owners = actual.job_owners
-    if any(owner.uid == uid for owner in owners):
-        return Ownership.OWN
-    if any(owner.name == job for owner in owners):
-        return Ownership.EARLIER_JOB
-    return Ownership.FOREIGN
 
 
 async def remove_left_over(
@@ -76,13 +81,6 @@ async def exists(client: Client, namespace: str, job: JobTemplates) -> bool:
     """Whether the vcjob of this name is the one with this UID."""
     actual = await client.find(VCJOBS, namespace, job.name, ExistingObject)
     return actual is not None and actual.metadata.uid == job.uid
-
-
-def owned_by_named_owner(actual: ExistingObject, group: str) -> bool:
-    """Whether a PodGroup belongs to the vcjob, or the owner of ordinary pods, that its name is made from."""
-    if any(group == ordinary_group_name(owner.uid) for owner in actual.metadata.owner_references or ()):
-        return True
-    return any(group in (owner.name, f"{owner.name}-{owner.uid}") for owner in actual.job_owners)
 
 
 def not_yet_deleted(kind: str, name: str) -> ApiError:
