@@ -113,11 +113,11 @@ class Process:
     def pid(self) -> int:
         return self._child.pid
 
-    def stop(self) -> None:
+    def stop(self, seconds: float = FAREWELL) -> None:
         if self._child.poll() is None:
             self._child.terminate()
             try:
-                self._child.wait(FAREWELL)
+                self._child.wait(seconds)
             except subprocess.TimeoutExpired:
                 self.kill()
 

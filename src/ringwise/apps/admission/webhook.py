@@ -76,7 +76,7 @@ DEBUG_CONTAINERS = "ephemeralcontainers"
 #: Largest request body. Objects of the API server are smaller.
 MAX_REVIEW_BYTES = 8 << 20
 #: Seconds that a review waits for its turn. The rest of the API server's time-out is for the check itself.
-_MAX_WAIT = TIMEOUT / 2
+MAX_WAIT = TIMEOUT / 2
 #: Seconds that a connection stays open without a request. The API server, as programs in Go do, closes its
 #: own after 90: with fewer here a review could be sent just when its connection is closed, and fail.
 KEEP_ALIVE = 100.0
@@ -318,12 +318,12 @@ class Reviews:
     """
 
     def __init__(
-        self, cluster: rules.ClusterFacts, queues: QueueLister | None = None, max_wait: float = _MAX_WAIT
+        self, cluster: rules.ClusterFacts, queues: QueueLister | None = None, max_wait: float | None = None
     ) -> None:
         """`queues` reads the queues again before a review is rejected because of one."""
         self._cluster = cluster
         self._queues = queues
-        self._max_wait = max_wait
+        self._max_wait = MAX_WAIT if max_wait is None else max_wait
         self._small = asyncio.Semaphore(1)
         self._large = asyncio.Semaphore(1)
 
