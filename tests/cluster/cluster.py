@@ -31,6 +31,7 @@ from tests.cluster.commands import Command, finished
 from tests.cluster.inventory import Inventory
 from tests.cluster.objects import CHIP, HOLDS_END, HOLDS_START, Object
 from tests.cluster.recorder import Change, Recorder
+from tests.cluster.removal import PodRemover
 from tests.deploy.charts import chart_objects
 from tests.metric_text import samples
 
@@ -41,6 +42,15 @@ WAIT_TIMEOUT = 300.0
 #: and until a pod on its own has a PodGroup.
 SOON_TOLD = {"ringwise.scheduler.core.status_reporter.TIMEOUT": 5_000_000_000}
 SOON_GROUPED = {"ringwise.controller.pod_groups.LONE_POD_WAIT": 10_000_000_000}
+#: Until a kind that is not served is looked for again, in seconds.
+SOON_SERVED = {"ringwise.kube.watch.reflector.UNKNOWN_KIND_PAUSE": 2}
+#: Between two changes of the conditions of an object.
+SOON_STATED = {"ringwise.scheduler.core.custom_resources.STATUS_INTERVAL": 1_000_000_000}
+#: Longer ones, in seconds: the webhook answers when it has looked, and not before.
+PATIENT = {
+    "ringwise.apps.admission.webhook.MAX_WAIT": 25,
+    "ringwise.apps.admission.queue_reads.READ_TIMEOUT": 25,
+}
 #: Exit code of a process that a test killed.
 KILLED = -9
 
@@ -141,7 +151,7 @@ class Component:
     def stop(self) -> None:
         """End it as kubelet does."""
         self.ends.add(0)
-        self.process.stop()
+        self.process.stop(WAIT_TIMEOUT)
         assert self.process.ended == 0, self.log()
 
     @property
@@ -176,7 +186,7 @@ class Component:
 
     def _page(self, port: int, path: str) -> str | None:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
                 text: str = answer.read().decode()
                 return text
         except OSError:
@@ -229,6 +239,7 @@ class Cluster:
         self._commands: list[Command] = []
         self._started = Counter[str]()
         self._kubelets: Process | None = None
+        self._remover: PodRemover | None = None
         self._inventory: Inventory
         self._recorder: Recorder | None = None
         #: Arguments of each component in the shipped Deployments.
@@ -239,8 +250,7 @@ class Cluster:
     def install(self) -> None:
         """Apply the shipped definitions, accounts and RBAC rules, and start the controllers of Kubernetes."""
         self.apply(definitions())
-        names = [f"crd/{definition['metadata']['name']}" for definition in definitions()]
-        self.kubectl("wait", "--for=condition=Established", *names)
+        self.wait_established(*(definition["metadata"]["name"] for definition in definitions()))
         # The garbage collector looks for new kinds only twice a minute: it starts when they are defined.
         self.start_controllers()
         self._apply_shipped()
@@ -309,6 +319,7 @@ class Cluster:
         """Start simulated kubelets for all nodes, or restart them: they do not retry what was refused."""
         if self._kubelets is not None:
             self._kubelets.kill()
+        self._remover = self._remover or PodRemover(self.plane)
         self._kubelets = self.plane.run(
             "kwok",
             [
@@ -372,6 +383,10 @@ class Cluster:
             raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr or done.stdout}")
         return done.stdout + ("" if check else done.stderr)
 
+    def wait_established(self, *definitions: str) -> None:
+        names = (f"crd/{name}" for name in definitions)
+        self.kubectl("wait", f"--timeout={WAIT_TIMEOUT:g}s", "--for=condition=Established", *names)
+
     def apply(self, objects: Iterable[Object]) -> None:
         """Create objects or change those that exist. To start kubectl takes longer than many requests."""
         if rest := [one for one in objects if not self._is_created(one)]:
@@ -399,15 +414,15 @@ class Cluster:
 
     # -- history ---------------------------------------------------------------------------------
 
-    def record(self) -> Recorder:
+    def record(self) -> None:
         """Record the history of each story from now on."""
         self._recorder = Recorder(self.plane)
-        return self._recorder
 
     def history(self, path: str = PODS, job: str = "") -> list[Change]:
         """All changes of pods, Events or PodGroups of the story up to now, the first one first."""
         assert self._recorder is not None
-        self.wait(partial(self._recorder.has, self.api.items(path)), "what exists is recorded")
+        recorder, where = self._recorder, (path.rpartition("/")[2], self.namespace)
+        self.wait(lambda: recorder.agrees(*where, self.api.items(path)), "what happened is recorded")
         found = [one for one in self._recorder.changes if one.kind == path.rpartition("/")[2]]
         return [one for one in found if one.namespace == self.namespace and one.name.startswith(job)]
 
@@ -420,9 +435,9 @@ class Cluster:
         return found
 
     def running(self, job: str, count: int) -> list[Object] | None:
+        """All pods of the job, if there are so many, and none of them waits or terminates."""
         pods = self.pods(job)
-        good = len(pods) == count and all(pod["status"]["phase"] == "Running" for pod in pods)
-        return pods if good else None
+        return pods if len(pods) == count and all(map(runs, pods)) else None
 
     def release(self, job: str) -> None:
         """Let the pods start whose start is held, and those go whose end is held."""
@@ -538,6 +553,16 @@ def _shipped(values: str, chart: Path) -> str:
     return json.dumps(objects)
 
 
+def patient(objects: Iterable[Object]) -> list[Object]:
+    """With webhooks for which the API server waits as long as it can; then it goes on without them."""
+    made = []
+    for one in objects:
+        if one["kind"].endswith("WebhookConfiguration"):
+            one = {**one, "webhooks": [{**hook, "timeoutSeconds": 30} for hook in one["webhooks"]]}
+        made.append(one)
+    return made
+
+
 def arguments_of(objects: Iterable[Object]) -> dict[str, list[str]]:
     """Return the arguments of each component."""
     return {
@@ -572,6 +597,10 @@ def requested_chips(pod: Object) -> int:
         int(container.get("resources", {}).get("limits", {}).get(CHIP, 0))
         for container in pod["spec"]["containers"]
     )
+
+
+def runs(pod: Object) -> bool:
+    return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
 def is_live(pod: Object) -> bool:

@@ -39,9 +39,8 @@ def whole_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
         cluster = Cluster(plane, authority)
         cluster.install()
         cluster.start_nodes()
-        recorder = cluster.record()
+        cluster.record()
         yield cluster
-        recorder.stop()
 
 
 @pytest.fixture

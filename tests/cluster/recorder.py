@@ -6,12 +6,12 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from http.client import HTTPException, HTTPSConnection
 from typing import NamedTuple
 
-from ringwise_bench.control_plane import ControlPlane
+from ringwise_bench.control_plane import ApiAnswer, ControlPlane
 from tests.cluster.objects import Object
 
 _WATCHED = ("/api/v1/pods", "/api/v1/events", "/apis/scheduling.volcano.sh/v1beta1/podgroups")
@@ -45,65 +45,79 @@ class Change(NamedTuple):
         return f"{self.type.lower()} {self.kind} {self.name}: {said}{', terminating' * self.terminates}"
 
 
+class Watch:
+    """Calls `take` with each change of one kind in all namespaces, in a thread, while the control plane runs.
+
+    Where `take` raises an error of the API server, the change comes again.
+    """
+
+    def __init__(self, plane: ControlPlane, path: str, take: Callable[[Change], object]) -> None:
+        self._plane = plane
+        self._path = path
+        self._take = take
+        #: From where to go on; empty: from all that exists.
+        self._version = ""
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        url = self._plane.url.removeprefix("https://")
+        context = ssl.create_default_context(cafile=str(self._plane.authority))
+        headers = {"Authorization": f"Bearer {self._plane.admin_token}"}
+        while self._plane.programs:
+            try:
+                with closing(HTTPSConnection(url, context=context)) as connection:
+                    path = f"{self._path}?watch=1&resourceVersion={self._version}"
+                    connection.request("GET", path, headers=headers)
+                    self._read(connection.getresponse())
+            except (OSError, HTTPException, ValueError, ApiAnswer):
+                # ValueError: of a line that was cut off.
+                time.sleep(0.2)
+
+    def _read(self, lines: Iterable[bytes]) -> None:
+        kind = self._path.rpartition("/")[2]
+        for line in lines:
+            event = json.loads(line)
+            if event.get("type") not in ("ADDED", "MODIFIED", "DELETED"):
+                self._version = ""
+                return
+            change = Change(kind, event["type"], event["object"])
+            self._take(change)
+            self._version = change.object["metadata"]["resourceVersion"]
+
+
 class Recorder:
     """Watches all namespaces, so that no state is missed between two polls."""
 
     def __init__(self, plane: ControlPlane) -> None:
-        self._plane = plane
-        self._stopped = False
         self.changes: list[Change] = []
         #: By uid: the newest resource version. Versions of one kind can be compared.
         self._newest: dict[str, int] = {}
-        #: What exists, by uid.
-        self._existing: set[str] = set()
-        self._threads = [threading.Thread(target=self._watch, args=(path,), daemon=True) for path in _WATCHED]
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        """The watches end with the API server."""
-        self._stopped = True
+        #: The uids of what exists, by kind and namespace. Of Events nothing is known: no story deletes any.
+        self._existing: dict[tuple[str, str], set[str]] = {}
+        for path in _WATCHED:
+            Watch(plane, path, self._record)
 
     def begin(self) -> bool:
         """Forget the story before; False while its deletions are still to come."""
-        if self._existing:
+        if any(list(self._existing.values())):
             return False
         self.changes = []
         self._newest = {}
         return True
 
-    def has(self, objects: list[Object]) -> bool:
-        """Whether these versions, or later ones, are recorded."""
-        return all(
-            self._newest.get(one["metadata"]["uid"], 0) >= int(one["metadata"]["resourceVersion"])
-            for one in objects
+    def agrees(self, kind: str, namespace: str, objects: list[Object]) -> bool:
+        """Whether these versions, or later ones, are recorded, and that all others are gone."""
+        there = {one["metadata"]["uid"]: int(one["metadata"]["resourceVersion"]) for one in objects}
+        existing = self._existing.get((kind, namespace), set())
+        return not existing.difference(there) and all(
+            self._newest.get(uid, 0) >= version for uid, version in there.items()
         )
 
-    def _watch(self, path: str) -> None:
-        url, kind = self._plane.url.removeprefix("https://"), path.rpartition("/")[2]
-        context = ssl.create_default_context(cafile=str(self._plane.authority))
-        headers = {"Authorization": f"Bearer {self._plane.admin_token}"}
-        version = ""
-        while not self._stopped:
-            try:
-                with closing(HTTPSConnection(url, context=context)) as connection:
-                    connection.request("GET", f"{path}?watch=1&resourceVersion={version}", headers=headers)
-                    version = self._record(kind, connection.getresponse(), version)
-            except (OSError, HTTPException):
-                time.sleep(0.2)
-
-    def _record(self, kind: str, lines: Iterable[bytes], version: str) -> str:
-        """Record until the stream ends; the answer is from where to go on, empty: from all that exists."""
-        for line in lines:
-            event = json.loads(line)
-            if event.get("type") not in ("ADDED", "MODIFIED", "DELETED"):
-                return ""
-            change = Change(kind, event["type"], event["object"])
-            version = change.object["metadata"]["resourceVersion"]
-            self.changes.append(change)
-            self._newest[change.uid] = int(version)
-            if change.type == "DELETED":
-                self._existing.discard(change.uid)
-            elif kind != "events":
-                self._existing.add(change.uid)
-        return version
+    def _record(self, change: Change) -> None:
+        self.changes.append(change)
+        self._newest[change.uid] = int(change.object["metadata"]["resourceVersion"])
+        existing = self._existing.setdefault((change.kind, change.namespace), set())
+        if change.type == "DELETED":
+            existing.discard(change.uid)
+        elif change.kind != "events":
+            existing.add(change.uid)
