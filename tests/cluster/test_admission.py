@@ -24,7 +24,19 @@ from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access
 from ringwise.wellknown import VOLCANO_SYSTEM
 from ringwise_bench.control_plane import free_port
-from tests.cluster.cluster import GROUPS, JOBS, PODS, WITH_ADMISSION, Cluster, Component, shipped_objects
+from tests.cluster.cluster import (
+    GROUPS,
+    JOBS,
+    PATIENT,
+    PODS,
+    WAIT_TIMEOUT,
+    WITH_ADMISSION,
+    Cluster,
+    Component,
+    launch_here,
+    patient,
+    shipped_objects,
+)
 from tests.cluster.objects import Object, node, nodes, pod, vcjob
 
 NAME = "ringwise-admission"
@@ -87,7 +99,7 @@ def port(cluster: Cluster) -> int:
     """The webhook's port: Service, endpoints and access exist, the webhook does not run yet."""
     port = free_port()
     shipped = shipped_objects(WITH_ADMISSION)
-    cluster.apply([*shipped, *default_queues(), *nodes(1), node(HOST, 0, address=ADDRESS)])
+    cluster.apply([*patient(shipped), *default_queues(), *nodes(1), node(HOST, 0, address=ADDRESS)])
     cluster.apply([webhook_pod(shipped, port)])
 
     def has_endpoints() -> bool:
@@ -104,7 +116,8 @@ def port(cluster: Cluster) -> int:
 
 
 def start(cluster: Cluster, port: int) -> Component:
-    webhook = cluster.start("admission", f"--address={ADDRESS}:{port}")
+    launch = launch_here(waits=PATIENT)
+    webhook = cluster.start("admission", f"--address={ADDRESS}:{port}", launch=launch)
     cluster.wait(lambda: webhook.ready, "the webhook is ready")
     return webhook
 
@@ -388,12 +401,12 @@ def webhook_with(cluster: Cluster, clock: OldClock, port: int) -> Iterator[None]
     thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
     try:
-        assert listening.wait(60)
+        assert listening.wait(WAIT_TIMEOUT)
         yield
     finally:
         loop, stop = loops[0]
         loop.call_soon_threadsafe(stop.set)
-        thread.join(60)
+        thread.join(WAIT_TIMEOUT)
         assert not thread.is_alive()
 
 
@@ -409,7 +422,7 @@ def served(port: int) -> str:
 def is_trusted(cluster: Cluster, port: int) -> bool:
     """Like the API server: by the configured authorities, under the name of the Service."""
     context = ssl.create_default_context(cadata=bundle(cluster))
-    with socket.create_connection((ADDRESS, port), timeout=10) as plain:
+    with socket.create_connection((ADDRESS, port), timeout=60) as plain:
         try:
             with context.wrap_socket(plain, server_hostname=f"{NAME}.{VOLCANO_SYSTEM}.svc"):
                 return True

@@ -136,7 +136,7 @@ def test_every_variant_of_the_chart_is_accepted(cluster: Cluster) -> None:
     definitions = foreign_definitions()
     names = [one["metadata"]["name"] for one in definitions]
     cluster.apply(definitions)
-    cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
+    cluster.wait_established(*names)
     # Most variants share most objects: each different object is tried once.
     different: dict[str, Object] = {}
     for values in (*VARIATIONS.values(), *VALUES_FILES.values()):
@@ -334,8 +334,7 @@ def test_helm_test_submits_a_job_and_explains_it(empty: Cluster) -> None:
             return finished([*ringwise_command(*arguments), f"--kubeconfig={config}"], {**os.environ})
 
         # The only node with chips is cordoned.
-        empty.wait(lambda: explained().returncode == ExitCode.PENDING, "the job is pending")
-        assert "cordoned" in explained().stdout
+        empty.wait(lambda: is_pending(explained()), "the job is pending, and the reason is known")
         empty.api.patch("/api/v1/nodes/npu", {"spec": {"unschedulable": None}})
         empty.wait(lambda: explained().returncode == ExitCode.OK, "the job runs")
         check_chips(one for one in empty.pods() if one["metadata"]["name"] == "ringwise-test-0")
@@ -344,6 +343,10 @@ def test_helm_test_submits_a_job_and_explains_it(empty: Cluster) -> None:
         empty.annotate(made, {"tests.ringwise/ends": "succeeds"})
         assert "Succeeded" in test.result()
     empty.wait(lambda: not named_pod(empty, "ringwise-test-0"), "the test removes what it created")
+
+
+def is_pending(done: CompletedProcess[str]) -> bool:
+    return done.returncode == ExitCode.PENDING and "cordoned" in done.stdout
 
 
 def named_pod(cluster: Cluster, name: str) -> Object | None:

@@ -161,10 +161,15 @@ def test_a_hot_switch(cluster: Cluster, reporter: Reporter) -> None:
     assert found["train-1-backup"][1] not in {node for _, node in places.values()}
     ranks = {one["metadata"]["name"]: one["metadata"]["annotations"][RANK_INDEX] for one in after}
     assert ranks == {"train-0": "0", "train-1-backup": "1", "train-2": "2"}
-    group = cluster.api.get(f"{GROUPS}/train")
-    assert group["status"]["phase"] == "Running"
-    events = cluster.events("Pod", "train-1")
-    assert any("hot switch" in one["message"] for one in events if one["reason"] == "Rescheduled")
+    cluster.wait(
+        lambda: cluster.api.get(f"{GROUPS}/train")["status"]["phase"] == "Running", "the group is Running"
+    )
+
+    def told() -> bool:
+        events = cluster.events("Pod", "train-1")
+        return any("hot switch" in one["message"] for one in events if one["reason"] == "Rescheduled")
+
+    cluster.wait(told, "an event tells it")
 
 
 def test_a_hot_switch_that_fails(cluster: Cluster, reporter: Reporter) -> None:

@@ -212,6 +212,10 @@ def test_only_their_roles_grant_them(cluster: Cluster) -> None:
 
         return [verb for verb in verbs if allowed(verb)]
 
+    def are_granted(plural: str, expected: dict[str, list[str]]) -> bool:
+        """The API server uses a new binding a moment later."""
+        return expected == {name: may(f"{cluster.namespace}:{name}", plural, *everything) for name in ROLES}
+
     reading = ["get", "list", "watch"]
     everything = [*reading, "create", "update", "patch", "delete", "approve"]
     cluster.wait(lambda: may(f"{cluster.namespace}:chief", "moveplans", "approve"), "the role is aggregated")
@@ -219,8 +223,7 @@ def test_only_their_roles_grant_them(cluster: Cluster) -> None:
         of_chief = [verb for verb in everything if verb != "approve" or plural == "moveplans"]
         expected: dict[str, list[str]] = {name: [] for name in ROLES} | {"reader": reading, "chief": of_chief}
         expected[plural] = everything[:-1]
-        rights = {name: may(f"{cluster.namespace}:{name}", plural, *everything) for name in ROLES}
-        assert rights == expected
+        cluster.wait(partial(are_granted, plural, expected), f"the rights on {plural} are {expected}")
         # F4.
         plugin = may("volcano-system:ringwise-device-plugin", plural, *everything)
         assert plugin == (["list", "watch"] if plural == "isolations" else [])

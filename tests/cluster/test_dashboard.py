@@ -14,7 +14,7 @@ import pytest
 from ringwise.apps.admission.certificates import make_authority, make_server
 from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import Process, free_port, ringwise_command
-from tests.cluster.cluster import Cluster, Component, arguments_of, shipped_objects
+from tests.cluster.cluster import Cluster, Component, arguments_of, launch_here, shipped_objects
 from tests.cluster.dashboard import Dashboard, Follower, signed_token
 from tests.cluster.objects import Object, nodes, vcjob
 from tests.cluster.rights import grant_reading
@@ -61,6 +61,8 @@ class Exposed:
             f"--web-tls-private-key-file={self._key}",
             *self._names,
             *more,
+            # A standby replica on a busy machine is not one that is away.
+            launch=launch_here(waits={"ringwise.apps.web.replicas.CONNECT_TIMEOUT": 60}),
         )
         self._cluster.wait(lambda: component.ready, "the scheduler has read everything")
         return component, Dashboard(port, self.authority)

@@ -48,6 +48,11 @@ def scheduler_errors(cluster: Cluster) -> dict[str, str]:
     return found
 
 
+def wait_without_errors(cluster: Cluster) -> None:
+    """A Lease that a busy machine renews late is reported for a moment, too."""
+    cluster.wait(lambda: not scheduler_errors(cluster), "doctor finds a scheduler, and no fault of it")
+
+
 def check_pending(cluster: Cluster, name: str) -> None:
     """No command says that the pod is placed, or has chips."""
     row = job_row(cluster, name)
@@ -71,7 +76,7 @@ def test_without_a_scheduler_nothing_is_placed_and_doctor_fails(cluster: Cluster
 
     scheduler = cluster.run("scheduler")
     cluster.wait_running("one", 1)
-    assert scheduler_errors(cluster) == {}
+    wait_without_errors(cluster)
     assert why(cluster, "one-0")[0] == job_row(cluster, "one-0")["phase"].lower() == "running"
 
     # It cannot release the Lease, and nothing renews it.
@@ -89,8 +94,8 @@ def test_refused_bindings_are_an_error_with_the_message_of_the_api_server(cluste
         cluster.apply(nodes(1))
         cluster.run("scheduler")
         cluster.apply([pod("one-0", 8)])
-        (failed,) = cluster.wait(
-            lambda: list(scheduler_errors(cluster).values()), "doctor reports the refused Binding"
+        failed = cluster.wait(
+            lambda: scheduler_errors(cluster).get("bindings-fail"), "doctor reports the refused Binding"
         )
         assert "binding one-0 to node-1 failed: " in failed
         assert "cannot create resource" in failed
@@ -100,7 +105,7 @@ def test_refused_bindings_are_an_error_with_the_message_of_the_api_server(cluste
     finally:
         cluster.api.patch(ROLE, {"rules": rules})
     cluster.wait_running("one", 1)
-    assert scheduler_errors(cluster) == {}
+    wait_without_errors(cluster)
 
 
 def test_with_two_replicas_every_command_shows_the_pods_as_they_are(cluster: Cluster) -> None:
@@ -115,7 +120,6 @@ def test_with_two_replicas_every_command_shows_the_pods_as_they_are(cluster: Clu
 
     cluster.crash(leader)
     cluster.wait(lambda: standby.leads, "the standby leads")
-    cluster.wait(lambda: not scheduler_errors(cluster), "doctor finds the new leader")
     check_facts(cluster)
     # The new leader gives the chips of a pod that ended to the one that waits, and no others.
     first, *_ = sorted(placed_pods(cluster))
@@ -133,7 +137,7 @@ def placed_pods(cluster: Cluster) -> dict[str, str]:
 def check_facts(cluster: Cluster) -> None:
     """Every command counts the pods that have a node, and no error is reported."""
     placed = placed_pods(cluster)
-    assert scheduler_errors(cluster) == {}
+    wait_without_errors(cluster)
     listed = answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"]
     assert {one["name"]: one["node"] for one in listed if one["node"]} == placed
     jobs = answer(cluster, "get", "jobs", "-A")["jobs"]
@@ -168,7 +172,8 @@ def test_pods_that_the_api_server_refuses_are_not_created_and_not_listed(cluster
     cluster.wait(lambda: not cluster.api.items(JOBS), "the job is gone")
     cluster.apply([vcjob("train", 1, 8)])
     cluster.wait_running("train", 1)
-    assert (why(cluster, "train")[0], job_row(cluster, "train")["phase"]) == ("running", "Running")
+    cluster.wait(lambda: job_row(cluster, "train")["phase"] == "Running", "the job is Running")
+    assert why(cluster, "train")[0] == "running"
 
 
 def test_the_role_of_the_reader_shows_whether_a_scheduler_leads_and_what_it_holds(cluster: Cluster) -> None:
@@ -177,9 +182,12 @@ def test_the_role_of_the_reader_shows_whether_a_scheduler_leads_and_what_it_hold
     cluster.kubectl("create", "serviceaccount", READER)
     config = cluster.plane.kubeconfig(READER, cluster.plane.account_token(cluster.namespace, READER))
     grant_reading(cluster, f"--serviceaccount={cluster.namespace}:{READER}")
-    ran = kubectl_ringwise(config, "doctor", "-o", "json")
+
+    def finds_the_leader() -> bool:
+        ran = kubectl_ringwise(config, "doctor", "-o", "json")
+        return not [one for one in json.loads(ran.stdout)["findings"] if "scheduler" in one["code"]]
+
+    cluster.wait(finds_the_leader, "doctor finds the scheduler")
     placed = kubectl_ringwise(config, "place", "-f", str(ONE_CHIP))
-    codes = {one["code"] for one in json.loads(ran.stdout)["findings"]}
-    assert not {code for code in codes if "scheduler" in code}
     assert placed.returncode == 0
     assert "not known" not in placed.stderr

@@ -20,7 +20,7 @@ from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCA
 from ringwise_bench.checkout import definitions
 from ringwise_bench.control_plane import ControlPlane, find_program
 from tests.checkout import ROOT
-from tests.cluster.cluster import PODS, Cluster, Component, check_chips, chips_of, node_of
+from tests.cluster.cluster import PODS, Cluster, Component, check_chips, chips_of, may_be_gone, node_of
 from tests.cluster.objects import CHIP, Object, node, nodes, pod
 from tests.cluster.test_chart import DEPLOYMENTS, components, workload
 
@@ -97,7 +97,8 @@ def with_pods_started(cluster: Cluster, command: Callable[[], str]) -> str:
                 if not node_of(one) and one["metadata"]["labels"].get("app.kubernetes.io/name") == "ringwise":
                     name = one["metadata"]["name"]
                     bind = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "other"}}
-                    cluster.api.create(f"{SYSTEM_PODS}/{name}/binding", bind)
+                    with may_be_gone():
+                        cluster.api.create(f"{SYSTEM_PODS}/{name}/binding", bind)
             return answer.done()
 
         cluster.wait(is_over, "the command of the guide ends")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import Cluster, node_of
+from tests.cluster.cluster import Cluster, node_of, runs
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import Object, nodes, vcjob
 
@@ -80,11 +80,7 @@ def boss(pods: int, **spec: Any) -> Object:
 
 def nodes_of(cluster: Cluster, job: str) -> set[str]:
     pods = cluster.pods(job)
-    return {
-        node_of(pod)
-        for pod in pods
-        if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
-    }
+    return {node_of(pod) for pod in pods if runs(pod)}
 
 
 def runs_on(cluster: Cluster, job: str, count: int) -> set[str]:
@@ -120,15 +116,21 @@ def test_what_a_job_can_spare_goes_and_a_wrong_argument_changes_nothing(
     runs_on(cluster, "elastic", 2)
     group = cluster.group_of("elastic")
     assert group is not None
-    told = [
-        one["message"]
-        for one in cluster.events("PodGroup", group["metadata"]["name"])
-        if one["reason"] == "Preempted"
-    ]
-    (text,) = told
+    (text,) = cluster.wait(
+        lambda: [
+            one["message"]
+            for one in cluster.events("PodGroup", group["metadata"]["name"])
+            if one["reason"] == "Preempted"
+        ],
+        "the job has an event",
+    )
     assert text.startswith(f"2 pods are preempted for {cluster.namespace}/boss: 16 chips")
-    ran = kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/elastic")
-    assert f"preempted for {cluster.namespace}/boss at " in " ".join(ran.stdout.split())
+
+    def why() -> str:
+        ran = kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/elastic")
+        return " ".join(ran.stdout.split())
+
+    cluster.wait(lambda: f"preempted for {cluster.namespace}/boss at " in why(), "why tells by whom")
 
 
 def test_a_queue_gets_back_what_it_deserves_from_what_another_can_spare(cluster: Cluster) -> None:

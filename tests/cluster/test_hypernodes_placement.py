@@ -64,6 +64,11 @@ def places(cluster: Cluster, job: str, count: int) -> set[str]:
     return {node_of(one) for one in running}
 
 
+def wait_told(cluster: Cluster, job: str, words: str) -> None:
+    """Before all pods of the job exist its condition may say that."""
+    cluster.wait(lambda: words in (cluster.condition(job) or {}).get("message", ""), f"{job} waits: {words}")
+
+
 def allocated(cluster: Cluster, job: str) -> str:
     group = cluster.group_of(job)
     return str((group or {}).get("metadata", {}).get("annotations", {}).get(ALLOCATED, ""))
@@ -83,10 +88,7 @@ def test_hard_jobs_stay_in_one_hyper_node_and_wait_for_it_with_a_reason(cluster:
     assert group["spec"]["networkTopology"] == {"mode": "hard", "highestTierName": "leaf"}
     # Two nodes are free: one in a HyperNode, and node-5, which is in none.
     cluster.apply([near(vcjob("late", 2, 8), mode="hard", highestTierAllowed=1)])
-    cluster.wait(lambda: cluster.condition("late"), "it waits")
-    condition = cluster.condition("late")
-    assert condition is not None
-    assert "no HyperNode up to tier 1 fits 2 pods: of 2 HyperNodes the closest is" in condition["message"]
+    wait_told(cluster, "late", "no HyperNode up to tier 1 fits 2 pods: of 2 HyperNodes the closest is")
     why = " ".join(kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/late").stdout.split())
     assert "of 2 HyperNodes the closest is" in why
     # A pod of the running job is lost: it returns to the same HyperNode, though the other has room.
@@ -142,10 +144,7 @@ def test_bad_input_is_told_and_hurts_no_other_job(cluster: Cluster) -> None:
     cluster.apply([both, near(vcjob("huge", 9, 8), mode="hard", highestTierAllowed=1)])
     cluster.apply([near(vcjob("good", 2, 8), highestTierAllowed=1)])
     assert places(cluster, "good", 2) in LEAVES
-    cluster.wait(lambda: cluster.condition("both"), "the job with both is refused")
-    condition = cluster.condition("both")
-    assert condition is not None
-    assert "networkTopology cannot be combined with tor-affinity large-model-schema" in condition["message"]
+    wait_told(cluster, "both", "networkTopology cannot be combined with tor-affinity large-model-schema")
     # A tier that no HyperNode has restricts nothing.
     cluster.apply([near(vcjob("unknown", 1, 8), highestTierName="room")])
     places(cluster, "unknown", 1)

@@ -12,7 +12,15 @@ import pytest
 import yaml
 
 from tests.checkout import ROOT
-from tests.cluster.cluster import CONFIG_MAPS, Cluster, node_of, shipped_objects, start_plugin
+from tests.cluster.cluster import (
+    CONFIG_MAPS,
+    SOON_SERVED,
+    SOON_STATED,
+    Cluster,
+    node_of,
+    shipped_objects,
+    start_plugin,
+)
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import Object, node, vcjob
 
@@ -74,7 +82,7 @@ def test_isolations_are_validated_and_have_conditions(cluster: Cluster, operator
         for one in yaml.safe_load_all(text):
             cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(one))
     cluster.apply([node("n-1"), node("n-2")])
-    leader = cluster.run("scheduler", "controller")
+    leader = cluster.run("scheduler", "controller", waits=SOON_STATED)
     # By the command, and by kubectl.
     assert ran(operator, "isolate", "n-1", "--reason", "fan") == "node n-1 isolated\n"
     apply(
@@ -97,7 +105,7 @@ def test_isolations_are_validated_and_have_conditions(cluster: Cluster, operator
     cluster.crash(leader)
     cluster.kubectl("patch", "iso/far", "--type=merge", "-p", json.dumps({"spec": {"node": "n-2"}}))
     cluster.stop_components()
-    cluster.run("scheduler", "controller")
+    cluster.run("scheduler", "controller", waits=SOON_STATED)
     cluster.wait(lambda: conditions(cluster, "far") == ACTIVE, "it is in force")
     cluster.apply([vcjob("waits", 1, 8)])
 
@@ -150,7 +158,7 @@ def crd() -> Object:
 
 def install(cluster: Cluster, definition: Object) -> None:
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(definition))
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
+    cluster.wait_established(CRD)
 
 
 def ran_doctor(config: Path) -> str:
@@ -172,7 +180,7 @@ def test_isolations_stay_in_force_while_the_kind_is_not_served(
         return str(report()["metadata"]["resourceVersion"])
 
     cluster.apply([node("n-1")])
-    cluster.run("scheduler", "controller")
+    cluster.run("scheduler", "controller", waits=SOON_SERVED)
     plugin = start_plugin(cluster, "n-1", tmp_path)
     ran(operator, "isolate", "n-1", "--reason", "fan")
     cluster.wait(lambda: conditions(cluster, "n-1") == ACTIVE, "it is in force")
@@ -199,7 +207,7 @@ def test_isolations_stay_in_force_while_the_kind_is_not_served(
         written = version()
         plugin = start_plugin(cluster, "n-1", tmp_path)
         cluster.stop_components()
-        cluster.run("scheduler", "controller")
+        cluster.run("scheduler", "controller", waits=SOON_SERVED)
         cluster.wait(told, "doctor reports an error")
         assert not any(map(node_of, cluster.pods("waits")))
         cluster.wait(lambda: version() != written, "the device plugin reports again")

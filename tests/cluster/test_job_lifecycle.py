@@ -138,10 +138,10 @@ def test_a_job_has_what_vcctl_shows(cluster: Cluster) -> None:
         labels = pod["metadata"]["labels"]
         assert (labels["volcano.sh/job-name"], labels["volcano.sh/queue-name"]) == ("shown", "default")
     found = cluster.wait(
-        lambda: status(cluster, "shown") if status(cluster, "shown").get("running") == 2 else None,
+        lambda: found if (found := wait_phase(cluster, "shown", "Running")).get("running") == 2 else None,
         "the status counts both",
     )
-    assert (found["minAvailable"], found["state"]["phase"]) == (1, "Running")
+    assert found["minAvailable"] == 1
     assert found["controlledResources"] == {"plugin-svc": "svc"}
     assert found["taskStatusCount"]["default0"]["phase"]["Running"] == 2
 

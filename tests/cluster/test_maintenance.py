@@ -28,6 +28,7 @@ from tests.cluster.rights import may_evict
 pytestmark = pytest.mark.cluster
 
 ISOLATIONS = "/apis/ringwise.io/v1alpha1/isolations"
+RESERVATIONS = "/apis/ringwise.io/v1alpha1/nodereservations"
 
 
 def told(cluster: Cluster, job: str, reason: str) -> list[str]:
@@ -39,9 +40,17 @@ def told(cluster: Cluster, job: str, reason: str) -> list[str]:
 
 def is_away(cluster: Cluster, job: str, count: int, bad: set[str]) -> list[Object] | None:
     pods = cluster.running(job, count)
-    if pods is None or any(node_of(one) in bad or "deletionTimestamp" in one["metadata"] for one in pods):
-        return None
-    return pods
+    return None if pods is None or any(node_of(one) in bad for one in pods) else pods
+
+
+def wait_active(cluster: Cluster, path: str) -> None:
+    """Wait until the scheduler has said of all these objects that they are in force."""
+
+    def is_active(one: Object) -> bool:
+        conditions = one.get("status", {}).get("conditions", ())
+        return ("Active", "True") in [(found["type"], found["status"]) for found in conditions]
+
+    cluster.wait(lambda: all(map(is_active, cluster.api.items(path))), "they are in force")
 
 
 def budget(cluster: Cluster, name: str, rule: dict[str, int | str], labels: dict[str, str]) -> None:
@@ -175,7 +184,7 @@ def test_the_pods_of_a_deployment_are_drained_as_its_budget_allows(cluster: Clus
     before = cluster.wait_running("chat", 2)
     (target,) = {node_of(one) for one in before}
     budget(cluster, "chat", {"maxUnavailable": "50%"}, {"app": "chat"})
-    assert allowed(cluster, "chat") == 1
+    cluster.wait(lambda: allowed(cluster, "chat") == 1, "the budget counts both")
     code, text, _ = drain(cluster, operator, target, running=1)
     assert code == 0, text
     assert "2 pods evicted" in text
@@ -190,7 +199,13 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
     """The job asks for force and pod level: a fault of its chips would move it at once."""
     cluster.apply([*nodes(3), *may_evict(cluster)])
     cluster.run()
-    plugins = [start_plugin(cluster, f"node-{number}", tmp_path) for number in (1, 2, 3)]
+    names = [f"node-{number}" for number in (1, 2, 3)]
+    plugins = [start_plugin(cluster, name, tmp_path) for name in names]
+    reports = {f"mindx-dl-deviceinfo-{name}" for name in names}
+    cluster.wait(
+        lambda: reports <= {one["metadata"]["name"] for one in cluster.api.items(CONFIG_MAPS)},
+        "all device plugins report",
+    )
     labels = {"fault-scheduling": "force", "pod-rescheduling": "on"}
     cluster.apply([vcjob("train", 2, 8, labels=labels)])
     uids = {one["metadata"]["uid"] for one in cluster.wait_running("train", 2)}
@@ -309,6 +324,7 @@ def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path
     done = kubectl_ringwise(operator, "isolate", f"switch/{switch}", "--reason", "new firmware")
     assert done.returncode == 0, done.stderr
     assert f"leaf switch {switch} isolated" in done.stdout
+    wait_active(cluster, ISOLATIONS)
     cluster.apply([pod(f"next-{number}", 8) for number in range(3)])
 
     def two_run() -> list[Object] | None:
@@ -370,6 +386,7 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
     done = kubectl_ringwise(operator, *reserve)
     assert done.returncode == 0, done.stderr
     assert "reservation night: 1 node for queue research" in done.stdout
+    wait_active(cluster, RESERVATIONS)
     cluster.apply([pod("full-0", 8)])
     (full,) = cluster.wait_running("full", 1)
     assert node_of(full) == "kept-2"
@@ -404,6 +421,7 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
         operator, "reserve", "kept-1", "kept-2", "--for", "queue=research", "--to", "20s", "--yes"
     )
     assert done.returncode == 0, done.stderr
+    wait_active(cluster, RESERVATIONS)
     cluster.remove([pod("full-0", 8)])
     cluster.apply([pod("late-0", 8)])
     cluster.wait_running("late", 1)

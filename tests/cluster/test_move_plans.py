@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from tests.checkout import ROOT
-from tests.cluster.cluster import Cluster, node_of, shipped_objects
+from tests.cluster.cluster import SOON_SERVED, SOON_STATED, Cluster, node_of, shipped_objects
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import HOLDS_END, Object, nodes, vcjob
-from tests.cluster.test_defrag import PLANS, fill, for_gang, is_recorded, wait_for_a_node
+from tests.cluster.test_defrag import PLANS, fill, for_gang, is_leaving, is_recorded, wait_for_a_node
 
 pytestmark = pytest.mark.cluster
 
@@ -76,10 +76,6 @@ def planned(cluster: Cluster, operator: Path) -> Object:
     return found
 
 
-def is_leaving(cluster: Cluster) -> bool:
-    return any("deletionTimestamp" in one["metadata"] for one in cluster.pods("train"))
-
-
 def account(cluster: Cluster, name: str, role: str = "") -> str:
     """A tenant with the role admin of its namespace, and a ClusterRole of ours."""
     who = f"{cluster.namespace}:{name}"
@@ -98,7 +94,7 @@ def test_plans_are_validated_approved_and_deleted_while_they_run(cluster: Cluste
         assert message in said
     apply(cluster, EXAMPLE, "--dry-run=server")
     cluster.apply(nodes(2))
-    cluster.run()
+    cluster.run(waits=SOON_STATED)
     fragmented(cluster)
     made = planned(cluster, operator)
     name = made["metadata"]["name"]
@@ -136,7 +132,7 @@ def test_plans_are_validated_approved_and_deleted_while_they_run(cluster: Cluste
 
     # Approved, and then deleted: nothing is held any more.
     approve(cluster, name)
-    cluster.wait(lambda: is_leaving(cluster), "the pod is evicted")
+    cluster.wait(lambda: is_leaving(cluster, "train"), "the pod is evicted")
     cluster.wait(lambda: conditions(cluster, name).get("Progressing") == "Moving", "it is carried out")
     said = approve(cluster, name, to="Pending", check=False)
     assert "an approved plan can only be rejected" in said
@@ -160,7 +156,7 @@ def test_a_plan_that_a_command_follows_is_rejected_or_deleted(cluster: Cluster, 
     cluster.run()
     fragmented(cluster)
     running = cluster.begin(operator, *for_gang(cluster))
-    cluster.wait(lambda: is_leaving(cluster), "the pod is evicted")
+    cluster.wait(lambda: is_leaving(cluster, "train"), "the pod is evicted")
     (made,) = cluster.api.items(PLANS)
     approve(cluster, made["metadata"]["name"], to="Rejected")
     done = running.finish()
@@ -174,17 +170,17 @@ def test_a_plan_that_a_command_follows_is_rejected_or_deleted(cluster: Cluster, 
 def install(cluster: Cluster) -> None:
     (definition,) = (one for one in shipped_objects() if one["metadata"]["name"] == CRD)
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(definition))
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
+    cluster.wait_established(CRD)
 
 
 def test_a_plan_goes_on_while_the_kind_is_not_served(cluster: Cluster, operator: Path) -> None:
     cluster.apply(nodes(2))
-    cluster.run("scheduler", "controller")
+    cluster.run("scheduler", "controller", waits=SOON_SERVED)
     train = fragmented(cluster)
     made = planned(cluster, operator)
     made["spec"]["approval"] = "Approved"
     apply(cluster, made)
-    cluster.wait(lambda: is_leaving(cluster), "the pod is evicted")
+    cluster.wait(lambda: is_leaving(cluster, "train"), "the pod is evicted")
     cluster.kubectl("delete", "crd", CRD)
     try:
 
@@ -198,7 +194,7 @@ def test_a_plan_goes_on_while_the_kind_is_not_served(cluster: Cluster, operator:
         assert refused.returncode != 0
         # The next leader has it from the record.
         cluster.stop_components()
-        cluster.run("scheduler", "controller")
+        cluster.run("scheduler", "controller", waits=SOON_SERVED)
         assert is_recorded(cluster, running=True)
         cluster.release("train")
         (gang,) = cluster.wait_running("gang", 1)
@@ -222,7 +218,7 @@ def test_two_operators_apply_at_once(cluster: Cluster, operator: Path) -> None:
     both = [cluster.begin(operator, *for_gang(cluster)) for _ in range(2)]
     cluster.wait(lambda: len(cluster.api.items(PLANS)) == 2, "both plans are created")
     cluster.run("scheduler")
-    cluster.wait(lambda: is_leaving(cluster), "the pod is evicted")
+    cluster.wait(lambda: is_leaving(cluster, "train"), "the pod is evicted")
     cluster.release("train")
     (gang,) = cluster.wait_running("gang", 1)
     assert node_of(gang) == node_of(train)

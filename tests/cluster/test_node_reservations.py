@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.checkout import ROOT
-from tests.cluster.cluster import Cluster, node_of, shipped_objects
+from tests.cluster.cluster import SOON_SERVED, SOON_STATED, Cluster, node_of, shipped_objects
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import Object, node, pod, vcjob
 
@@ -62,7 +62,7 @@ def test_reservations_are_validated_and_have_conditions(cluster: Cluster, operat
     examples = yaml.safe_load_all("\n---\n".join(re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.S)))
     for one in examples:
         cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(one))
-    leader = cluster.run("scheduler", "controller")
+    leader = cluster.run("scheduler", "controller", waits=SOON_STATED)
     soon = {"endTime": "2098-12-31T01:00:00Z", **SOON}
     far = reservation("far", nodeNames=["kept-9"], **soon)
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(far))
@@ -77,7 +77,7 @@ def test_reservations_are_validated_and_have_conditions(cluster: Cluster, operat
     later = reservation("later", nodeNames=["kept-2", "kept-1"], **soon)
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(later))
     cluster.stop_components()
-    cluster.run("scheduler", "controller")
+    cluster.run("scheduler", "controller", waits=SOON_STATED)
     cluster.wait(lambda: conditions(cluster, "later").get("Accepted") == "Overlaps", "it overlaps")
     assert conditions(cluster, "night") == accepted
     listed = cluster.kubectl("get", "ringwise")
@@ -101,7 +101,7 @@ def test_reservations_are_validated_and_have_conditions(cluster: Cluster, operat
 
 def test_reservations_stay_in_force_while_the_kind_is_not_served(cluster: Cluster, operator: Path) -> None:
     cluster.apply([node("kept-1")])
-    cluster.run("scheduler", "controller")
+    cluster.run("scheduler", "controller", waits=SOON_SERVED)
     cluster.kubectl(
         "apply",
         "-f",
@@ -128,12 +128,12 @@ def test_reservations_stay_in_force_while_the_kind_is_not_served(cluster: Cluste
         cluster.wait(said, "why names the reservation")
         # The next leader has it from the record.
         cluster.stop_components()
-        cluster.run("scheduler", "controller")
+        cluster.run("scheduler", "controller", waits=SOON_SERVED)
         cluster.wait(said, "why names the reservation")
         assert not any(map(node_of, cluster.pods("waits")))
     finally:
         cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(crd))
-        cluster.kubectl("wait", "--for=condition=Established", "crd/nodereservations.ringwise.io")
+        cluster.wait_established("nodereservations.ringwise.io")
     # A list succeeds: the reservation was deleted with its kind.
     (pod_of_waits,) = cluster.wait_running("waits", 1)
     assert node_of(pod_of_waits) == "kept-1"

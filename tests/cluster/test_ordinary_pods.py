@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from tests.cluster.cluster import GROUPS, PODS, SOON_GROUPED, SOON_TOLD, Cluster, check_chips, node_of
@@ -9,6 +11,10 @@ from tests.cluster.objects import ENDS, GROUP, Object, node, node_report, nodes,
 from tests.cluster.owners import Workload, evict, pod_group_named
 
 pytestmark = pytest.mark.cluster
+
+
+def created(one: Object) -> datetime:
+    return datetime.fromisoformat(one["metadata"]["creationTimestamp"])
 
 
 def written(pods: list[Object], key: str) -> set[str | None]:
@@ -146,15 +152,22 @@ def test_blocks_of_a_deployment_stay_inside_one_superpod(cluster: Cluster) -> No
 
 def test_a_bare_pod_gets_a_pod_group_once_it_has_waited_and_others_are_left_alone(cluster: Cluster) -> None:
     cluster.apply([*nodes(2), pod_group("own", 1)])
-    cluster.run(waits=SOON_GROUPED)
+    cluster.run("scheduler")
     Workload(cluster, "ReplicaSet", "mine", 1, 8, pod_annotations={GROUP: "own"})
     assert written(cluster.wait_running("mine", 1), GROUP) == {"own"}
     cluster.api.create(PODS, pod("bare-0", 8))
     cluster.api.create(PODS, pod("theirs-0", 4, scheduler="default-scheduler"))
     cluster.wait_running("bare", 1)
-    cluster.api.create(PODS, pod("late-0", 8))
-    name = f"podgroup-{cluster.pods('late')[0]['metadata']['uid']}"
+    # The controller comes now: on a busy machine the pod might have waited too long.
+    cluster.run("controller", waits=SOON_GROUPED)
+    late = cluster.api.create(PODS, pod("late-0", 8))
+    name = f"podgroup-{late['metadata']['uid']}"
     cluster.wait(lambda: written(cluster.pods("late"), GROUP) == {name}, "it has its PodGroup")
+    group = pod_group_named(cluster, name)
+    assert group is not None
+    waited = created(group) - created(late)
+    # Times of the API have whole seconds.
+    assert waited.total_seconds() >= 9
     # Bound at once, it needs none.
     assert written(cluster.pods("bare"), GROUP) == {None}
     cluster.kubectl("delete", "pod", "bare-0", "--wait=false")

@@ -327,5 +327,7 @@ def test_nobody_gives_its_own_jobs_a_priority_that_the_namespace_may_not_use(clu
     assert "priority class high is not used" in " ".join(why.split())
     # A quota with room lets the job use the class: it is the next to start.
     cluster.apply([quota_for_class("high", {"pods": "1"})])
+    # Others would fit, too, as long as the scheduler does not know the quota.
+    cluster.wait(lambda: not _says(cluster, "forbidden", "ResourceQuota"), "the class is used")
     cluster.kubectl("delete", "pod", "honest-0", "--wait=false")
     cluster.wait_running("forbidden", 1)

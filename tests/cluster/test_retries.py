@@ -143,7 +143,7 @@ def test_a_job_that_is_created_again_removes_what_the_first_one_left(cluster: Cl
     cluster.wait(lambda: not cluster.pods("train"), "its pods are gone")
     cluster.apply([with_plugins()])
     said = cluster.wait(
-        lambda: state(cluster) if state(cluster).get("reason") == "PodsNotCreated" else None,
+        lambda: found if (found := state(cluster)).get("reason") == "PodsNotCreated" else None,
         "it says what it waits for",
     )
     assert "NetworkPolicy train belongs to an earlier job of the same name" in said["message"]
@@ -152,4 +152,4 @@ def test_a_job_that_is_created_again_removes_what_the_first_one_left(cluster: Cl
     uid = cluster.api.get(f"{JOBS}/train")["metadata"]["uid"]
     for path in (held, "/api/v1/namespaces/-/secrets/train-ssh"):
         assert cluster.api.get(path)["metadata"]["ownerReferences"][0]["uid"] == uid
-    assert not state(cluster).get("reason")
+    cluster.wait(lambda: not state(cluster).get("reason"), "it waits for nothing any more")

@@ -97,7 +97,7 @@ def hand_over(cluster: Cluster, old: list[Component], version: Version) -> list[
     new = version.start()
     for component in new:
         cluster.wait(partial(getattr, component, "healthy"), f"{component.process.name} is there")
-    assert all(component.leads for component in old)
+    cluster.wait(lambda: all(component.leads for component in old), "the old ones still lead")
     for component in old:
         component.stop()
     leads(cluster, new)
@@ -131,6 +131,12 @@ def jobs_now(cluster: Cluster) -> dict[str, Any]:
             "version": status.get("version", 0),
         }
     return found
+
+
+def counted_pods(cluster: Cluster) -> dict[str, tuple[int, int]]:
+    """Running and pending pods of each job, as its status says, which is written with its phase."""
+    statuses = {one["metadata"]["name"]: one.get("status", {}) for one in cluster.api.items(JOBS)}
+    return {name: (one.get("running", 0), one.get("pending", 0)) for name, one in statuses.items()}
 
 
 def recorded_jobs(cluster: Cluster) -> list[str]:
@@ -174,6 +180,8 @@ def prepare(cluster: Cluster) -> None:
 
     cluster.wait(waits_anew, "hurt lost its pod, and its new one waits for a healthy node")
     cluster.wait(lambda: any("hurt" in job for job in recorded_jobs(cluster)), "the record names hurt")
+    wanted = {"train": (2, 0), "filler": (1, 0), "hurt": (0, 1)}
+    cluster.wait(lambda: wanted.items() <= counted_pods(cluster).items(), "the controller counts all pods")
 
 
 def probe(cluster: Cluster, name: str) -> None:

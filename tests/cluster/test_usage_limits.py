@@ -12,7 +12,16 @@ import pytest
 import yaml
 
 from tests.checkout import ROOT
-from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, shipped_objects
+from tests.cluster.cluster import (
+    EVENTS,
+    GROUPS,
+    JOBS,
+    PODS,
+    SOON_SERVED,
+    SOON_STATED,
+    Cluster,
+    shipped_objects,
+)
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import Object, nodes, pod, pod_group, vcjob
 
@@ -22,7 +31,7 @@ PATH = "/apis/ringwise.io/v1alpha1/usagelimits"
 PAGE = ROOT / "docs" / "reference" / "usagelimit.md"
 CHIPS = "requests.huawei.com/Ascend910"
 #: Seconds.
-WARNING, LONGEST = 15, 30
+WARNING, LONGEST = 5, 10
 
 
 def queue(name: str) -> Object:
@@ -87,10 +96,21 @@ def phase(cluster: Cluster, name: str) -> str:
     return str(cluster.api.get(f"{JOBS}/{name}").get("status", {}).get("state", {}).get("phase", ""))
 
 
-def told(cluster: Cluster, job: str, reason: str) -> list[str]:
-    group = cluster.group_of(job)
-    name = group["metadata"]["name"] if group is not None else job
-    return [one["message"] for one in cluster.events("PodGroup", name) if one["reason"] == reason]
+def warnings(cluster: Cluster, job: str) -> list[str]:
+    """On the PodGroup of a job, which may be gone."""
+    return [
+        one["message"]
+        for one in cluster.api.items(EVENTS)
+        if one["reason"] == "MaxRunTimeApproaching"
+        and one["involvedObject"]["kind"] == "PodGroup"
+        and one["involvedObject"]["name"].partition("-")[0] == job
+    ]
+
+
+def shorten(cluster: Cluster, *limits: str) -> None:
+    """No job ends before everything else has happened: its end comes with this."""
+    for name in limits:
+        cluster.api.patch(f"{PATH}/{name}", {"spec": {"maxRunTime": f"{LONGEST}s"}})
 
 
 QUEUE = {"queue": "some"}
@@ -114,7 +134,7 @@ def test_limits_are_validated_and_have_conditions(cluster: Cluster, operator: Pa
     examples = yaml.safe_load_all("\n---\n".join(re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.S)))
     for one in examples:
         cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(one))
-    leader = cluster.run()
+    leader = cluster.run(waits=SOON_STATED)
     subject = {"namespace": cluster.namespace}
     apply(cluster, limit("own", subject, hard={CHIPS: 8, "runningJobs": "2"}))
     apply(cluster, limit("each-user", {"user": "*"}, hard={CHIPS: 0}))
@@ -133,7 +153,7 @@ def test_limits_are_validated_and_have_conditions(cluster: Cluster, operator: Pa
     patch = json.dumps({"spec": {"hard": {CHIPS: 4}}})
     cluster.kubectl("patch", "ulim/own", "--type=merge", "-p", patch)
     cluster.stop_components()
-    cluster.run()
+    cluster.run(waits=SOON_STATED)
     exceeded = {"Accepted": "Accepted", "Exceeded": "LimitExceeded"}
     cluster.wait(lambda: conditions(cluster, "own") == exceeded, "it is exceeded")
     listed = cluster.kubectl("get", "ringwise")
@@ -151,7 +171,7 @@ def test_limits_are_validated_and_have_conditions(cluster: Cluster, operator: Pa
 
 def test_limits_stay_in_force_while_the_kind_is_not_served(cluster: Cluster, operator: Path) -> None:
     cluster.apply(nodes(2))
-    cluster.run()
+    cluster.run(waits=SOON_SERVED)
     apply(cluster, limit("own", {"namespace": cluster.namespace}, hard={"requests.cpu": 0, CHIPS: 0}))
     cluster.wait(lambda: conditions(cluster, "own").get("Accepted") == "Accepted", "it is in force")
     (crd,) = (one for one in shipped_objects() if one["metadata"]["name"] == "usagelimits.ringwise.io")
@@ -167,12 +187,12 @@ def test_limits_stay_in_force_while_the_kind_is_not_served(cluster: Cluster, ope
         waits_for(cluster, "waits", "of UsageLimit own")
         # The next leader has it from the record.
         cluster.stop_components()
-        cluster.run()
+        cluster.run(waits=SOON_SERVED)
         cluster.apply([vcjob("later", 1, 8)])
         waits_for(cluster, "later", "of UsageLimit own")
     finally:
         cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(crd))
-        cluster.kubectl("wait", "--for=condition=Established", "crd/usagelimits.ringwise.io")
+        cluster.wait_established("usagelimits.ringwise.io")
     # A list succeeds: the limit was deleted with its kind.
     cluster.wait_running("waits", 1)
 
@@ -274,8 +294,8 @@ def test_a_run_time_ends_across_leaders(cluster: Cluster) -> None:
     cluster.apply(
         [
             *nodes(2),
-            *limited_queue("short", maxRunTime=f"{LONGEST}s"),
-            *limited_queue("night", maxRunTime=f"{LONGEST}s", onTimeout="Requeue"),
+            *limited_queue("short", maxRunTime="1h"),
+            *limited_queue("night", maxRunTime="1h", onTimeout="Requeue"),
         ]
     )
     scheduler = cluster.run()
@@ -285,8 +305,8 @@ def test_a_run_time_ends_across_leaders(cluster: Cluster) -> None:
     # The next leader goes on with what this one wrote.
     cluster.crash(scheduler)
     cluster.run("scheduler")
-    cluster.wait(lambda: told(cluster, "ends", "MaxRunTimeApproaching"), "it is warned")
-    (message,) = told(cluster, "ends", "MaxRunTimeApproaching")
+    shorten(cluster, "short", "night")
+    (message,) = cluster.wait(lambda: warnings(cluster, "ends"), "it is warned")
     assert f"maxRunTime of UsageLimit short is {LONGEST}s" in message
     cluster.wait(lambda: phase(cluster, "ends") == "Terminated", "it is ended")
     assert not cluster.pods("ends")
@@ -331,7 +351,7 @@ def test_pods_count_for_the_queue_they_were_bound_in_across_leaders(cluster: Clu
 
 def test_a_vcjob_gets_its_queue_back_and_its_run_time_ends_wherever_it_is_moved(cluster: Cluster) -> None:
     cluster.configure({"max-run-time-warning": str(WARNING)})
-    cluster.apply([*nodes(3), *limited_queue("short", maxRunTime=f"{LONGEST}s"), queue("wide")])
+    cluster.apply([*nodes(3), *limited_queue("short", maxRunTime="1h"), queue("wide")])
     scheduler = cluster.run()
     group = pod_group("moved", 1)
     group["spec"]["queue"] = "short"
@@ -351,9 +371,8 @@ def test_a_vcjob_gets_its_queue_back_and_its_run_time_ends_wherever_it_is_moved(
     assert queue_of("moved") == "wide"
     cluster.crash(scheduler)
     cluster.run("scheduler")
-    cluster.wait(lambda: told(cluster, "moved", "MaxRunTimeApproaching"), "it is warned")
-    assert (
-        f"maxRunTime of UsageLimit short is {LONGEST}s" in told(cluster, "moved", "MaxRunTimeApproaching")[0]
-    )
+    shorten(cluster, "short")
+    (message,) = cluster.wait(lambda: warnings(cluster, "moved"), "it is warned")
+    assert f"maxRunTime of UsageLimit short is {LONGEST}s" in message
     cluster.wait(lambda: not cluster.pods("moved"), "it is ended")
     cluster.wait(lambda: phase(cluster, "train") == "Terminated", "so is the vcjob")

@@ -17,10 +17,13 @@ from tests.cluster.cluster import (
     DEPLOYMENTS,
     GROUPS,
     JOBS,
+    PATIENT,
     PODS,
     REPLICA_SETS,
     WITH_ADMISSION,
     Cluster,
+    launch_here,
+    patient,
     shipped_objects,
 )
 from tests.cluster.objects import Object, node, nodes, pod, vcjob
@@ -44,7 +47,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster = Cluster(plane)
         cluster.install()
         cluster.apply(
-            [*shipped_objects(VALUES), *default_queues(), *nodes(4), node(HOST, 0, address=ADDRESS)]
+            [*patient(shipped_objects(VALUES)), *default_queues(), *nodes(4), node(HOST, 0, address=ADDRESS)]
         )
         cluster.start_nodes()
         yield cluster
@@ -54,7 +57,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def start_webhook(cluster: Cluster) -> None:
     port = free_port()
     cluster.apply([webhook_pod(shipped_objects(VALUES), port)])
-    webhook = cluster.start("admission", f"--address={ADDRESS}:{port}")
+    launch = launch_here(waits=PATIENT)
+    webhook = cluster.start("admission", f"--address={ADDRESS}:{port}", launch=launch)
     cluster.wait(lambda: webhook.ready, "the webhook is ready")
 
     def has_endpoint() -> bool:
@@ -66,6 +70,8 @@ def start_webhook(cluster: Cluster) -> None:
         )
 
     cluster.wait(has_endpoint, "the Service has its endpoint")
+    ana = Person(cluster, "ana")
+    cluster.wait(lambda: user(ana.tried(pod("probe", 1))) == "ana", "the webhook writes the user")
 
 
 class Person:
@@ -145,11 +151,6 @@ def test_nobody_appears_as_another(guarded: Cluster) -> None:
 
     # -- the webhook writes the requester on every topmost owner, whatever the manifest says
     start_webhook(guarded)
-
-    def writes() -> bool:
-        return user(ana.tried(pod("probe", 1))) == "ana"
-
-    guarded.wait(writes, "the webhook writes the user")
     guarded.run("controller", "scheduler")
     copied = vcjob("copied", 1, 4)
     copied["metadata"]["annotations"] = {USER: "ana"}
@@ -184,15 +185,17 @@ def test_nobody_appears_as_another(guarded: Cluster) -> None:
     ):
         assert guarded.wait(partial(users_of, prefix, count), f"pods of {prefix}") == {expected}
     assert {user(one) for one in guarded.api.items(REPLICA_SETS)} == {"ana"}
-    guarded.wait(lambda: len(guarded.api.items(GROUPS)) >= 5, "the PodGroups are there")
-    groups = {
-        one["metadata"]["ownerReferences"][0]["name"]: user(one)
-        for one in guarded.api.items(GROUPS)
-        if one["metadata"].get("ownerReferences")
-    }
-    assert groups["train"] == "ana"
-    assert groups["copied"] == "eve"
-    assert groups["once"] == "ana"
+    of_groups = {"train": "ana", "copied": "eve", "once": "ana"}
+
+    def users_of_groups() -> dict[str, str | None] | None:
+        found = {
+            one["metadata"]["ownerReferences"][0]["name"]: user(one)
+            for one in guarded.api.items(GROUPS)
+            if one["metadata"].get("ownerReferences")
+        }
+        return {name: found[name] for name in of_groups} if found.keys() >= of_groups.keys() else None
+
+    assert guarded.wait(users_of_groups, "the PodGroups are there") == of_groups
 
     # -- an update changes nobody: neither the object's own, nor that of its template
     web = guarded.api.get(f"{DEPLOYMENTS}/web")
@@ -287,7 +290,7 @@ def ascend_job(name: str, **roles: Object | None) -> Object:
 def test_every_role_of_an_ascend_job_is_guarded(guarded: Cluster) -> None:
     """Its definition may let anything through, also fields that are empty."""
     guarded.apply([ASCEND_JOBS])
-    guarded.kubectl("wait", "--for=condition=Established", "crd/ascendjobs.mindxdl.gitee.com")
+    guarded.wait_established("ascendjobs.mindxdl.gitee.com")
     eve = Person(guarded, "eve")
     plain = {"replicas": 1, "template": {"spec": {"containers": []}}}
     forged = {**plain, "template": {"metadata": named("ana"), "spec": {"containers": []}}}

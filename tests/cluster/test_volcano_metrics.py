@@ -92,15 +92,17 @@ def requested(cluster: Cluster, queue: str) -> dict[str, float]:
 
 
 def check_queues(cluster: Cluster, scheduler: Component) -> bool:
+    """False until the gauges count what runs and what is requested."""
     found, shown = scheduler.metrics(), get_queues(cluster)
     total = {"cpu": 768_000, "memory": 3072 * 2**30, CHIP: 32}
     for name, running in RUNNING.items():
         allocated = amounts_of(found, name, "allocated")
         if allocated != {"cpu": 96_000 * running, "memory": 384 * 2**30 * running, CHIP: 8 * running}:
             return False
+        if amounts_of(found, name, "request") != requested(cluster, name):
+            return False
         row = shown[name]
         assert allocated == {resource: row["used"][resource] for resource in total}
-        assert amounts_of(found, name, "request") == requested(cluster, name)
         assert amounts_of(found, name, "capacity") == row["capability"]
         others = sum(one["guarantee"].get(CHIP, 0) for other, one in shown.items() if other != name)
         most = min(total[CHIP] - others, row["capability"].get(CHIP, total[CHIP]))
@@ -157,6 +159,9 @@ def test_what_volcanos_dashboard_queries_is_true(cluster: Cluster) -> None:
             cluster.wait_running(f"{name}-{number}", 1)
     # Nothing is free: these wait.
     cluster.apply([job(f"{name}-waits", name) for name in RUNNING])
+    cluster.wait(
+        lambda: all(cluster.condition(f"{name}-waits") for name in RUNNING), "the others say why they wait"
+    )
     cluster.wait(lambda: check_queues(cluster, scheduler), "the gauges are counted")
 
     cluster.apply([job("boss", "left", priorityClassName=HIGH["metadata"]["name"])])

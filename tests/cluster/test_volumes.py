@@ -290,4 +290,8 @@ def test_a_leader_that_is_killed_while_claims_are_bound_loses_nothing(cluster: C
     running = cluster.wait(done, "train runs")
     check_chips(running)
     assert {f"{one['metadata']['name']}-scratch": node_of(one) for one in running} == chosen
-    assert {one["status"]["phase"] for one in cluster.api.items(CLAIMS)} == {"Bound"}
+    # Their phase is written last.
+    cluster.wait(
+        lambda: {one["status"]["phase"] for one in cluster.api.items(CLAIMS)} == {"Bound"},
+        "all claims are bound",
+    )

@@ -47,9 +47,13 @@ def selected(cluster: Cluster, name: str) -> str:
 
 
 def volume_of(cluster: Cluster, name: str) -> Object:
-    """The volume of a claim that is bound."""
-    found = stored(cluster, CLAIMS)[name]
-    assert found["status"]["phase"] == "Bound", found
+    """The volume of a claim that is being bound: its phase is written last."""
+
+    def bound() -> Object | None:
+        found = stored(cluster, CLAIMS)[name]
+        return found if found["status"]["phase"] == "Bound" else None
+
+    found = cluster.wait(bound, f"claim {name} is bound")
     return stored(cluster, VOLUMES)[found["spec"]["volumeName"]]
 
 
