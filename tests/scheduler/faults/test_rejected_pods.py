@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ringwise.framework.job import Job
 from ringwise.messages import events as ev
+from ringwise.messages.commands import Command
 from ringwise.scheduler.faults.handler import FaultHandler
+from ringwise.scheduler.faults.rejected_pods import RejectedPods
 from ringwise.state.failures import MAX_REJECTIONS, pause_after
-from ringwise.state.model import Owner
+from ringwise.state.model import Owner, Pod
 from tests.builders.values import CHIP, SECOND
 from tests.scheduler.rig import Rig
 
@@ -52,6 +56,27 @@ def test_F5_a_pod_is_deleted_so_that_its_owner_makes_it_again(owner: Owner) -> N
     assert not rig.deletions()
     turn(rig, 2)
     assert rig.deletions() == ["train-0"]
+
+
+def test_a_job_that_raises_does_not_hide_the_rejected_pods_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    handled = RejectedPods._rejected
+
+    def rejected(component: RejectedPods, job: Job, pod: Pod, now: int) -> Iterable[Command]:
+        if job.name == "bad":
+            raise ValueError("a defect")
+        yield from handled(component, job, pod, now)
+
+    monkeypatch.setattr(RejectedPods, "_rejected", rejected)
+    rig = Rig(4)
+    rig.may_fail = True
+    for name in ("first", "bad", "last"):
+        rig.submit(name, pods=1, chips=8, owner=replace(STATEFUL_SET, name=name, uid=name))
+    rig.run()
+    for name in ("first", "bad", "last"):
+        reject(rig, f"{name}-0")
+    turn(rig)
+    turn(rig, 2)
+    assert rig.deletions() == ["first-0", "last-0"]
 
 
 def test_F5_a_rejected_pod_that_is_deleted_already_is_left_alone() -> None:

@@ -11,6 +11,7 @@ event reports that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from ringwise.durations import SECOND, duration_text
@@ -87,7 +88,11 @@ class RejectedPods(Component):
             job = self._book.job_of(uid)
             if job is not None:
                 self._seen[uid] = None
-                yield from self._rejected(job, job.pods[uid], now)
+                commands: list[Command] = []
+                # A job that raises must not take the pods of others along: each is looked at once.
+                handle = partial(commands.extend, self._rejected(job, job.pods[uid], now))
+                self._containment.attempt("job", job.key, handle, work=self.name)
+                yield from commands
         for uid in self._due.take(now):
             job = self._book.job_of(uid)
             pod = None if job is None else job.pods.get(uid)
