@@ -407,6 +407,14 @@ def test_an_unknown_gang_may_be_restarted() -> None:
     assert (job.phase, job.retry_count) == ("Running", 1)
 
 
+def test_a_task_without_retries_fails_with_the_first_restart_and_not_before() -> None:
+    policy = Policy("TerminateJob", ("TaskFailed",))
+    lab = lab_with(job_of(task_of(annotations=FOREVER, max_retry=0), policies=[policy]))
+    assert at(lab, 5).phase == "Running"
+    update(lab.cluster, Pod, "default/train-worker-0", partial(replace, restarts=1))
+    assert at(lab, 5).phase == "Terminating"
+
+
 def test_a_task_restarted_too_often_fails() -> None:
     policy = Policy("TerminateJob", ("TaskFailed",))
     lab = lab_with(job_of(task_of(annotations=FOREVER, max_retry=2), policies=[policy]))
