@@ -56,6 +56,15 @@ def allocator(*pods: NodePod, count: int = 8, match_pods: bool = True) -> Alloca
     return made
 
 
+def test_a_list_drops_pods_that_are_gone_but_not_those_that_the_watch_brought_since() -> None:
+    made = allocator()
+    for version, stays in ((11, True), (12, False), (0, False)):
+        made.put_pod(replace(waiting_pod("new", "Ascend910-0"), version=12))
+        made.replace_pods([], 0, version)
+        assert bool(made.pods) is stays
+        assert bool(made.waiting()) is stays
+
+
 @pytest.mark.parametrize("case", section("allocate_pod_selection"), ids=case_id)
 def test_d2_pod_selection(case: dict[str, Any]) -> None:
     pods = [pod_of(one) for one in case["pods"]]

@@ -80,6 +80,16 @@ def test_ids_that_another_plugin_gave_out_since_are_not_those_of_a_pod_that_has_
     assert machine.doubtful_chips() == {"uid-new": ("Ascend910-1", FIVE)}
 
 
+@pytest.mark.parametrize(("stopped", "left"), [(False, {"default/old": (FOUR,)}), (True, {})])
+def test_a_deleted_pod_without_a_record_keeps_its_chips_unless_its_containers_had_ended(
+    stopped: bool, left: dict[str, tuple[str, ...]]
+) -> None:
+    machine = Allocator(CHIP, chips(8), Ledger())
+    machine.put_pod(replace(waiting_pod("old", FOUR), phase="Running", stopped=stopped))
+    machine.drop_pod("uid-old", SECOND)
+    assert machine.left() == left
+
+
 def test_it_keeps_them_though_its_ids_go_to_another_pod_with_other_chips() -> None:
     machine, pod = served()
     machine.drop_pod(pod.uid, 2 * SECOND)

@@ -188,8 +188,11 @@ async def test_without_a_status_subresource_the_object_is_patched() -> None:
 
 
 async def test_bindings_come_before_all_status_but_that_which_controllers_wait_for() -> None:
-    async with writer_setup(ManualClock()) as one:
+    admitted = ObservedGroup("g", None, GroupStatus(phase="Inqueue"))
+    async with writer_setup(ManualClock(), gang=admitted) as one:
         one.idle.clear()
+        # Its controller has seen that it may create pods.
+        one.writer.group(SetGroupStatus("default/gang", "Inqueue", running=1))
         uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
         for name in ("full", "runs", "starts"):
             one.api.put(GROUPS, group(name, 1, phase="Pending"))
