@@ -80,6 +80,18 @@ def test_ids_that_another_plugin_gave_out_since_are_not_those_of_a_pod_that_has_
     assert machine.doubtful_chips() == {"uid-new": ("Ascend910-1", FIVE)}
 
 
+def test_n8_device_nodes_that_another_container_has_are_not_recorded_twice() -> None:
+    """One of the two records is wrong: the chips of the pod without one stay doubtful."""
+    machine, pod = served()
+    machine.put_pod(replace(waiting_pod("new", "Ascend910-1"), phase="Running"))
+    listing = {pod.key: [[FIVE]], "default/new": [["Ascend910-2"]]}
+    machine.listed(listing, 2 * SECOND, in_containers={"uid-new": (FOUR,)}, running=())
+    assert [mount.owner for mount in machine.ledger.mounts] == [pod.uid]
+    assert machine.doubtful_chips() == {"uid-new": ("Ascend910-1", "Ascend910-2")}
+    machine.listed(listing, 3 * SECOND, in_containers={"uid-new": ("Ascend910-1",)}, running=())
+    assert machine.chips_of_pods() == {pod.uid: (FOUR,), "uid-new": ("Ascend910-1",)}
+
+
 @pytest.mark.parametrize(("stopped", "left"), [(False, {"default/old": (FOUR,)}), (True, {})])
 def test_a_deleted_pod_without_a_record_keeps_its_chips_unless_its_containers_had_ended(
     stopped: bool, left: dict[str, tuple[str, ...]]
