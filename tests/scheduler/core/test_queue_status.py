@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, SetQueueStatus
-from ringwise.scheduler.core.status_reporter import StatusReporter
+from ringwise.scheduler.core.status_reporter import QueueStatusReporter, StatusReporter
 from ringwise.state.model import Queue
 from tests.builders import values
 from tests.builders.values import CHIP
@@ -214,3 +215,61 @@ def test_unknown_queues_are_forgotten_with_the_jobs_that_named_them() -> None:
         rig.end("lost")
         rig.run()
     assert rig.machine._components.of(StatusReporter).queues._counts == {}
+
+
+class Usage:
+    """What pods use, by queue."""
+
+    def __init__(self, **used: int) -> None:
+        self.used = used
+        self.pods_by_queue: dict[str, int] = {}
+
+    def used_by_queue(self, name: str) -> Amounts:
+        return {CHIP: self.used[name]} if self.used.get(name) else {}
+
+
+class Looked(dict[str, Queue]):
+    """Counts how often a queue is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, name: str) -> Queue:
+        self.looks += 1
+        return super().__getitem__(name)
+
+
+def reporter_of(parents: dict[str, str], used: dict[str, int]) -> tuple[QueueStatusReporter, Looked]:
+    queues = Looked({name: Queue(name, parent=parent) for name, parent in parents.items()})
+    usage: Any = Usage(**used)
+    reporter = QueueStatusReporter(queues, usage)
+    for name in queues:
+        reporter.touch(name)
+    return reporter, queues
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(
+    st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from(["", "root", *"abcdefgh"])),
+    st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 5)),
+)
+def test_sums_of_any_tree_are_those_of_all_queues_below(
+    parents: dict[str, str], used: dict[str, int]
+) -> None:
+    expected = dict.fromkeys(parents, 0)
+    for name in parents:
+        above, passed = name, set[str]()
+        while above in parents and above not in passed:
+            passed.add(above)
+            expected[above] += used.get(name, 0)
+            above = parents[above]
+    changes = list(reporter_of(parents, used)[0].changes())
+    assert {one.name: one.allocated.get(CHIP, 0) for one in changes} == expected
+    assert len(changes) == len(parents)
+
+
+def test_very_many_queues_below_each_other_take_little_work() -> None:
+    count = 2000
+    parents = {f"q{number}": f"q{number - 1}" for number in range(count)}
+    reporter, queues = reporter_of(parents, dict.fromkeys(parents, 1))
+    assert next(reporter.changes()).allocated == {CHIP: count}
+    assert queues.looks < 5 * count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -304,20 +305,48 @@ class QueueStatusReporter:
         if not self._touched:
             return
         touched, self._touched = self._touched, {}
-        totals: dict[str, Amounts] = {}
-        for name in self._queues:
-            used = dict(self._usage.used_by_queue(name))
-            if pods := self._usage.pods_by_queue.get(name):
-                used["pods"] = pods
-            for above in self._upwards(name) if used else ():
-                add(totals.setdefault(above, {}), used)
-        names = dict.fromkeys(chain(touched, *map(self._upwards, touched), self._queues))
+        totals = self._totals()
+        above: dict[str, None] = {}
+        for name in touched:
+            # Not further than to a queue that was passed: those above it were, too.
+            while name in self._queues and name not in above:
+                above[name] = None
+                name = self._queues[name].parent
+        names = dict.fromkeys(chain(touched, above, self._queues))
         for name in filter(self._queues.__contains__, names):
             counts, used, last = self._counts.get(name, {}), totals.get(name, {}), self._reported.get(name)
             if last is None or last.allocated != used or last.groups != counts:
                 status = SetQueueStatus(name, dict(sorted(counts.items())), dict(sorted(used.items())))
                 self._reported[name] = status
                 yield status
+
+    def _totals(self) -> dict[str, Amounts]:
+        """What a queue and those below it use. Each is added once to the one above it, the lowest first."""
+        totals: dict[str, Amounts] = {}
+        below = Counter(queue.parent for queue in self._queues.values())
+        for name in self._queues:
+            used = dict(self._usage.used_by_queue(name))
+            if pods := self._usage.pods_by_queue.get(name):
+                used["pods"] = pods
+            if used:
+                totals[name] = used
+        lowest = [name for name in self._queues if not below[name]]
+        while lowest:
+            name = lowest.pop()
+            parent = self._queues[name].parent
+            if parent not in self._queues:
+                continue
+            if name in totals:
+                add(totals.setdefault(parent, {}), totals[name])
+            below[parent] -= 1
+            if not below[parent]:
+                lowest.append(parent)
+        # Queues that are above each other: what one uses counts for all of them, and for those above.
+        circles = {name: dict(totals.pop(name, {})) for name in self._queues if below[name]}
+        for name, used in circles.items():
+            for one in self._upwards(name) if used else ():
+                add(totals.setdefault(one, {}), used)
+        return totals
 
     def _upwards(self, name: str) -> Sequence[str]:
         """The queue and those above it, each once."""
