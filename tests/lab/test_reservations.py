@@ -111,7 +111,7 @@ REFUSED = {
     "reserve node-0 --for queue=nobody --to 1h": 'queue "nobody" not found',
     "reserve node-0 --for team=x --to 1h": '"team=x" is neither a queue nor a namespace: expected',
     "reserve node-0 --for namespace=A_b --to 1h": 'invalid namespace name "A_b"',
-    "reserve node-0 --for default --from 2h --to 1h": "is before the start",
+    "reserve node-0 --for default --from 2h --to 1h": "; +1h is that long after it",
     "reserve node-0 --for default --to 2020-01-01T00:00:00Z": "is in the past",
     "reserve node-0 --for default --to 10000h": "spec.endTime: must be at most 366 days later than startTime",
     "reserve node-0 --for default --from 10000h --to 10001h": "more than a year ahead",

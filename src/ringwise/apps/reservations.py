@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ringwise.apps.targets import find_target, is_time_of_day, moment
+from ringwise.apps.targets import find_target, is_time_of_day, moment, span_of
 from ringwise.durations import SECOND, time_text
 from ringwise.grammar import listed, quoted
 from ringwise.manifests.objects.custom_resources import CustomResourceWire
@@ -57,7 +57,8 @@ def reservation_of(objects: ClusterObjects, request: ReservationRequest, now: in
     except ValueError as problem:
         raise NotReservableError(f"{option}: {problem}") from None
     if end <= start:
-        raise NotReservableError(f"the end {time_text(end)} is before the start {time_text(start)}")
+        length = f"; +{request.end} is that long after it" if span_of(request.end) is not None else ""
+        raise NotReservableError(f"the end {time_text(end)} is before the start {time_text(start)}{length}")
     if start > now + MAX_SPAN:
         raise NotReservableError(f"{time_text(start)} is more than a year ahead")
     queue, namespace = holder_of(objects, request.holder)

@@ -49,7 +49,8 @@ _NAMED = 8
 )
 @option(
     "--to --end end",
-    "End of the reservation; +2h is two hours after its start, 18:00 the next 18:00 after it.",
+    "End of the reservation; 2h is two hours from now, +2h two hours after its start, 18:00 the next 18:00 "
+    "after it.",
     default="",
     metavar="TIME",
 )
