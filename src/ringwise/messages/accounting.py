@@ -14,6 +14,7 @@ from fractions import Fraction
 from numbers import Rational
 from typing import TYPE_CHECKING, Any
 
+from ringwise.messages.command import Command
 from ringwise.records import dataclass
 
 #: Chips, or their seconds. A `Fraction` if shares or vNPUs are among them, even if the sum is whole.
@@ -53,7 +54,7 @@ class AccountedJob:
 
 
 @dataclass(slots=True)
-class PodHeld:
+class PodHeld(Command):
     """A pod holds chips. Sent again when it is known why the pod will lose them."""
 
     job: AccountedJob
@@ -73,7 +74,7 @@ class PodHeld:
 
 
 @dataclass(slots=True)
-class HoldEnded:
+class HoldEnded(Command):
     """The pod no longer holds its chips."""
 
     pod: str
@@ -92,7 +93,7 @@ class HoldEnded:
 
 
 @dataclass(slots=True)
-class JobWaits:
+class JobWaits(Command):
     """The job has no node and waits for one."""
 
     job: AccountedJob
@@ -101,7 +102,7 @@ class JobWaits:
 
 
 @dataclass(slots=True)
-class WaitEnded:
+class WaitEnded(Command):
     """The job got nodes, or it no longer waits."""
 
     job: AccountedJob
@@ -115,14 +116,14 @@ class WaitEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class FailureExcused:
+class FailureExcused(Command):
     """Hardware, not the job, is why its pods failed: what they did counts as lost to the fault."""
 
     job: AccountedJob
 
 
 @dataclass(frozen=True, slots=True)
-class AccountClosed:
+class AccountClosed(Command):
     """The job is gone: no further command is about it."""
 
     job: AccountedJob

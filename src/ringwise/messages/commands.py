@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ringwise.framework.amounts import Amount
 from ringwise.framework.job import Job
-from ringwise.messages.accounting import AccountCommand
+from ringwise.messages.command import Command as Command
 from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import QueueCommand
 from ringwise.reasons import Reason
@@ -17,7 +17,7 @@ from ringwise.state.model import EMPTY, HyperNode, Pod, PodGroup
 
 
 @dataclass(frozen=True, slots=True)
-class PodCommand:
+class PodCommand(Command):
     """A command about a pod: its uid, namespace and name."""
 
     uid: str
@@ -37,7 +37,7 @@ class Bind(PodCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class SelectNode:
+class SelectNode(Command):
     """The node for whose pod the volume of a claim is to be made: `volume.kubernetes.io/selected-node`.
 
     Where the claim is another one meanwhile, or the write fails, the event `ClaimFailed` follows. The pods of
@@ -51,7 +51,7 @@ class SelectNode:
 
 
 @dataclass(frozen=True, slots=True)
-class BindVolume:
+class BindVolume(Command):
     """Give a volume that exists to a claim: `spec.claimRef` of the volume, `bound-by-controller: "yes"`.
 
     The volume controller does the rest. The event `ClaimFailed` follows where the write fails, or where the
@@ -99,7 +99,7 @@ class Evict(PodCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class SetGroupStatus:
+class SetGroupStatus(Command):
     """The PodGroup's phase and, while it is pending, the reason. Sent only when it changed."""
 
     key: str
@@ -113,7 +113,7 @@ class SetGroupStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotateGroup:
+class AnnotateGroup(Command):
     """Write annotations of a PodGroup, by its key. Sent only when they changed."""
 
     key: str
@@ -139,7 +139,7 @@ _NORMAL = frozenset({EventReason.MOVED, EventReason.MOVING, EventReason.RECOVERE
 
 
 @dataclass(frozen=True, slots=True)
-class RecordJobEvent:
+class RecordJobEvent(Command):
     """What happened to a job, as an event on its PodGroup; on its pod, where it has no group."""
 
     #: Key of the PodGroup; of a pod without one, `namespace/name` of the pod.
@@ -159,7 +159,7 @@ class RecordJobEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class SetQueueStatus:
+class SetQueueStatus(Command):
     """How many PodGroups of a queue are in which phase, and what its pods use. Sent only when it changed.
 
     What the pods of the queues below it use counts for it, too.
@@ -172,7 +172,7 @@ class SetQueueStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class SetHyperNodeStatus:
+class SetHyperNodeStatus(Command):
     """How many nodes a HyperNode has, and what is wrong with it. Sent only when it changed."""
 
     name: str
@@ -195,7 +195,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class SetConditions:
+class SetConditions(Command):
     """All conditions of a custom resource of ours. Sent only when they changed."""
 
     kind: str
@@ -205,7 +205,7 @@ class SetConditions:
 
 
 @dataclass(frozen=True, slots=True)
-class SetNamespaceLimits:
+class SetNamespaceLimits(Command):
     """The UsageLimits that hold in a namespace, as JSON; empty: none. Sent only when they changed."""
 
     namespace: str
@@ -213,7 +213,7 @@ class SetNamespaceLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteFinished:
+class DeleteFinished(Command):
     """Delete a custom resource of ours: its `ttlSecondsAfterFinished` has passed."""
 
     kind: str
@@ -222,7 +222,7 @@ class DeleteFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(Command):
     """Write a ConfigMap."""
 
     namespace: str
@@ -231,7 +231,7 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
-class SetResetConfig:
+class SetResetConfig(Command):
     """Tell the processes of a job about its rescheduling, in `reset-config-<job>`, where that exists.
 
     It is carried out before the deletions of pods that are sent with it.
@@ -248,7 +248,7 @@ class SetResetConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAside(Command):
     """An object could not be handled: its last good version stays in force. Sent once for each problem."""
 
     kind: str
@@ -258,14 +258,14 @@ class SetAside:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateGroup:
+class CreateGroup(Command):
     """Create the group, or update the one of that name; its status stays."""
 
     group: PodGroup
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteGroup:
+class DeleteGroup(Command):
     key: str
 
 
@@ -334,7 +334,7 @@ class JobKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateJobResources:
+class CreateJobResources(Command):
     """What a job needs besides its pods. It is created before the first pod; what exists stays."""
 
     key: str
@@ -345,7 +345,7 @@ class CreateJobResources:
 
 
 @dataclass(frozen=True, slots=True)
-class CreatePod:
+class CreatePod(Command):
     pod: Pod
     #: Key of the job it belongs to.
     job: str = ""
@@ -378,7 +378,7 @@ class AnnotatePod(PodCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class SetJobStatus:
+class SetJobStatus(Command):
     """A vcjob's state. Counts are those of its pods."""
 
     key: str
@@ -402,7 +402,7 @@ class SetJobStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordVcJobEvent:
+class RecordVcJobEvent(Command):
     """An event on a vcjob."""
 
     key: str
@@ -412,7 +412,7 @@ class RecordVcJobEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateQueue:
+class UpdateQueue(Command):
     """What the controller changes of a queue; empty: as it is."""
 
     name: str
@@ -424,7 +424,7 @@ class UpdateQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordQueueEvent:
+class RecordQueueEvent(Command):
     """An event on a queue."""
 
     name: str
@@ -437,21 +437,21 @@ class RecordQueueEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class PutHyperNode:
+class PutHyperNode(Command):
     """Create the HyperNode, or update the one of that name if it is ours; its status stays."""
 
     hyper_node: HyperNode
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteHyperNode:
+class DeleteHyperNode(Command):
     """If it is ours."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class RecordNamedEvent:
+class RecordNamedEvent(Command):
     """An event on an object without a namespace."""
 
     name: str
@@ -469,7 +469,7 @@ class RecordNodeEvent(RecordNamedEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class AskJob:
+class AskJob(Command):
     """Ask the controller of a vcjob, Volcano's or ours, to end it or to start it over: a Command."""
 
     key: str
@@ -479,45 +479,7 @@ class AskJob:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteJob:
+class DeleteJob(Command):
     """Its `ttlSecondsAfterFinished` has passed."""
 
     key: str
-
-
-Command = (
-    Bind
-    | SelectNode
-    | BindVolume
-    | Evict
-    | SetGroupStatus
-    | AnnotateGroup
-    | SetPodCondition
-    | RemoveQueueGate
-    | RecordJobEvent
-    | SetQueueStatus
-    | SetHyperNodeStatus
-    | SetConditions
-    | SetNamespaceLimits
-    | DeleteFinished
-    | Publish
-    | SetResetConfig
-    | SetAside
-    | CreateGroup
-    | DeleteGroup
-    | CreateJobResources
-    | CreatePod
-    | DeletePod
-    | AnnotatePod
-    | SetJobStatus
-    | RecordVcJobEvent
-    | UpdateQueue
-    | RecordQueueEvent
-    | PutHyperNode
-    | DeleteHyperNode
-    | RecordHyperNodeEvent
-    | RecordNodeEvent
-    | AskJob
-    | DeleteJob
-    | AccountCommand
-)

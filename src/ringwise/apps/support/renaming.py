@@ -23,6 +23,7 @@ from ringwise.apps.support.pseudonyms import Pseudonyms, TextRole
 from ringwise.apps.support.vocabulary import argument_prefixes, reason_kinds
 from ringwise.framework.configuration import Configuration, PluginOption
 from ringwise.manifests.text.name_expressions import NameExpressions
+from ringwise.messages import accounting
 from ringwise.messages import commands as cmd
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
@@ -54,7 +55,11 @@ _JOINED_WITH_NOTHING = frozenset(
     {model.PriorityClass, model.Requirement, model.Taint, model.Toleration, PluginOption}
 )
 #: All that are decided, wherever they are declared.
-_COMMANDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(cmd.Command)}
+_COMMANDS: Mapping[str, type] = {
+    kind.__name__: kind
+    for kind in (*vars(cmd).values(), *vars(accounting).values())
+    if isinstance(kind, type) and issubclass(kind, cmd.Command)
+}
 
 
 @dataclass(frozen=True, slots=True)
