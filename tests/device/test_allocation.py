@@ -20,7 +20,6 @@ from ringwise.device.allocation import (
     preferred_ids,
     reported_ids,
     updated_map,
-    used_chips,
 )
 from ringwise.device.allocator import Allocator
 from ringwise.device.ledger import Ledger
@@ -150,13 +149,13 @@ def test_d2_mounted_chips_stand_before_the_scheduler_s(case: dict[str, Any]) -> 
             "limits": [{CHIP: 1}],
         }
     )
-    assert sorted(used_chips([pod], CHIP)) == case["used"]
+    assert sorted(named_chips(pod, CHIP)) == case["used"]
 
 
 def test_n8_a_list_counts_up_to_the_limit() -> None:
     pod = waiting_pod("greedy", "Ascend910-0,Ascend910-1", limits=[{CHIP: 1}])
-    assert used_chips([pod], CHIP) == {"Ascend910-0"}
-    assert used_chips([waiting_pod("none", "Ascend910-0", limits=[])], CHIP) == set()
+    assert allocator(pod).used() == {"Ascend910-0"}
+    assert allocator(waiting_pod("none", "Ascend910-0", limits=[])).used() == set()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ candidates; the one that the scheduler placed first is served.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from ringwise.device.pods import NodePod
@@ -80,11 +80,6 @@ def named_chips(pod: NodePod, resource: str) -> tuple[str, ...]:
     if real and real.strip():
         return listed_chips(real, resource)
     return listed_chips(pod.annotations.get(resource), resource)
-
-
-def used_chips(pods: Iterable[NodePod], resource: str) -> set[str]:
-    """Chips named by live pods, each list up to the pod's limit (D2, N8)."""
-    return {chip for pod in pods if pod.live for chip in named_chips(pod, resource)[: pod.asks_for(resource)]}
 
 
 def updated_map(before: Mapping[str, str], ids: Sequence[str], chips: Sequence[str]) -> dict[str, str]:

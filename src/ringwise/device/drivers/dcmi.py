@@ -260,12 +260,11 @@ class Dcmi:
         sys: Path = Path("/sys"),
         *,
         links: LinkStates | None = None,
-        switches: Lingqu | None = None,
     ) -> None:
         self._sys = sys
         self._library = library if library is not None else load_library()
         self._links = links if links is not None else LinkStates()
-        self._switches = switches if switches is not None else Lingqu()
+        self._switches = Lingqu()
         self._generation = _FIRST
         self._init()
         self._events: queue.Queue[FaultEvent] = queue.Queue(MAX_EVENTS)
