@@ -40,7 +40,7 @@ FILES = f"-f {ROOT}/examples/cluster.yaml"
         (
             "cordon node-0 --kubeconfig KUBECONFIG",
             "change.targets",
-            "ringwise.apps.live_changes.cordon",
+            "ringwise.apps.live_changes.run",
             "cordon",
         ),
     ],
