@@ -53,7 +53,7 @@ def test_unknown_codes(case: dict[str, Any]) -> None:
     if case["kind"] == "chip":
         assert shipped_configuration().level_of(0xDEAD, case.get("severity")) == case["result"]
     else:
-        assert tracker().network_fault("Ascend910-0", 0).level == case["result"]
+        assert tracker().fault("Ascend910-0", 0, network=True).level == case["result"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_chip_s_fault_is_no_network_fault(case: dict[str, Any]) -> None:
     watched = tracker()
     for age in case["ages_s"]:
         watched.once("Ascend910-0", int(case["code"], 16), 10_000 - age * SECOND)
-    assert watched.network_fault("Ascend910-0", 10_000).level in ("NormalNetwork", case["result"])
+    assert watched.fault("Ascend910-0", 10_000, network=True).level in ("NormalNetwork", case["result"])
     assert watched.fault("Ascend910-0", 10_000).level == case["result"]
 
 
@@ -157,7 +157,7 @@ def test_a_release_window_takes_the_level_back_by_itself(before: bool) -> None:
     for minute in range(5):
         watched.once("Ascend910-1", LINK_DOWN, minute * 60 * SECOND)
     assert watched.manually_separated() == ("Ascend910-1",)
-    assert watched.network_fault("Ascend910-1", HOUR).level == "ManuallySeparateNPU"
+    assert watched.fault("Ascend910-1", HOUR, network=True).level == "ManuallySeparateNPU"
     watched.forget_expired(47 * HOUR)
     assert watched.manually_separated() == ("Ascend910-1",)
     watched.forget_expired(49 * HOUR)
@@ -284,8 +284,9 @@ def test_levels_of_rules_follow_from_all_that_happened(seed: int) -> None:
             case "checked":
                 watched.forget_expired(now * SECOND)
         replayed = Replayed(history, now)
-        for found, codes in ((watched.fault, CODES[:2]), (watched.network_fault, CODES[2:])):
-            fault, levels = found(chip, now * SECOND), watched.configuration.levels
+        for network, codes in ((False, CODES[:2]), (True, CODES[2:])):
+            fault = watched.fault(chip, now * SECOND, network=network)
+            levels = watched.configuration.levels
             active = [code for code in replayed.active if code in codes]
             level = worst([replayed.level(codes), *(levels[code] for code in active)])
             assert fault.level.removesuffix("NPU").removesuffix("Network") == level.removesuffix("NPU"), (
@@ -300,13 +301,13 @@ def test_a_link_that_is_down_for_long_and_its_recovery() -> None:
     watched = tracker()
     chip = "Ascend910-6"
     watched.occurred(chip, LINK_DOWN, 0)
-    assert watched.network_fault(chip, 20 * SECOND).level == "NotHandleFault"
-    late = watched.network_fault(chip, 21 * SECOND)
+    assert watched.fault(chip, 20 * SECOND, network=True).level == "NotHandleFault"
+    late = watched.fault(chip, 21 * SECOND, network=True)
     assert (late.level, late.codes) == ("PreSeparateNPU", ("81078603",))
     assert late.times == {"81078603": (0, "PreSeparateNPU")}
     watched.recovered(chip, LINK_DOWN, 30 * SECOND)
-    assert watched.network_fault(chip, 89 * SECOND).level == "PreSeparateNPU"
-    assert watched.network_fault(chip, 90 * SECOND).level == "NormalNetwork"
+    assert watched.fault(chip, 89 * SECOND, network=True).level == "PreSeparateNPU"
+    assert watched.fault(chip, 90 * SECOND, network=True).level == "NormalNetwork"
     assert watched.fault(chip, 25 * SECOND).level == "NormalNPU"
 
 
@@ -318,14 +319,14 @@ def test_a_link_that_comes_up_for_a_moment_counts_as_down_until_it_is_up_for_lon
     watched.recovered(chip, LINK_DOWN, 30 * SECOND)
     for moment in (35, 80):
         watched.occurred(chip, LINK_DOWN, moment * SECOND)
-        assert watched.network_fault(chip, (moment + 1) * SECOND).level == "PreSeparateNPU"
+        assert watched.fault(chip, (moment + 1) * SECOND, network=True).level == "PreSeparateNPU"
         watched.recovered(chip, LINK_DOWN, (moment + 5) * SECOND)
-        assert watched.network_fault(chip, (moment + 6) * SECOND).level == "PreSeparateNPU"
-    assert watched.network_fault(chip, 144 * SECOND).level == "PreSeparateNPU"
-    assert watched.network_fault(chip, 145 * SECOND).level == "NormalNetwork"
+        assert watched.fault(chip, (moment + 6) * SECOND, network=True).level == "PreSeparateNPU"
+    assert watched.fault(chip, 144 * SECOND, network=True).level == "PreSeparateNPU"
+    assert watched.fault(chip, 145 * SECOND, network=True).level == "NormalNetwork"
     # After it was up for long enough the next time is the first one again.
     watched.occurred(chip, LINK_DOWN, 146 * SECOND)
-    assert watched.network_fault(chip, 166 * SECOND).level == "NotHandleFault"
+    assert watched.fault(chip, 166 * SECOND, network=True).level == "NotHandleFault"
 
 
 @pytest.mark.parametrize("code", [0x80C98009, 0x80CB8009])

@@ -96,7 +96,7 @@ class HealthMonitor:
         result = []
         for name in self._names.values():
             fault = self._fault(name, now)
-            network = self.tracker.network_fault(name, now)
+            network = self.tracker.fault(name, now, network=True)
             result.append(
                 ChipReport(
                     name,
@@ -113,7 +113,7 @@ class HealthMonitor:
     def why_not(self, chip: str, now: int) -> str | None:
         """Why a chip must not be mounted; None for a healthy one. A pod waits for it, so it is in use."""
         fault = self._fault(chip, now)
-        separated = self.tracker.network_fault(chip, now).level == FaultLevel.MANUALLY_SEPARATE
+        separated = self.tracker.fault(chip, now, network=True).level == FaultLevel.MANUALLY_SEPARATE
         if chip_is_healthy(fault.level, used=True) and not separated:
             return "an operator isolated it" if chip in self.isolated else None
         codes = f" ({', '.join(fault.codes)})" if fault.codes else ""

@@ -230,15 +230,8 @@ class FaultTracker:
             if faults.escalations
         }
 
-    def fault(self, chip: str, now: int) -> ChipFault:
-        """The faults of the chip itself."""
-        return self._fault(chip, now, network=False)
-
-    def network_fault(self, chip: str, now: int) -> ChipFault:
-        """The faults of the chip's network port."""
-        return self._fault(chip, now, network=True)
-
-    def _fault(self, chip: str, now: int, network: bool) -> ChipFault:
+    def fault(self, chip: str, now: int, *, network: bool = False) -> ChipFault:
+        """The faults of the chip itself, or those of its network port."""
         faults = self._chips.get(chip)
         normal = NORMAL_NETWORK if network else FaultLevel.NORMAL
         if faults is None:
