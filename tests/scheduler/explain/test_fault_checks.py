@@ -52,6 +52,9 @@ def test_a_pod_that_does_not_end_is_named() -> None:
     rig.step(100)
     assert ("pod-does-not-end", "job default/train") in codes(rig)
     assert state_of(rig) is State.WAITING
+    rig.gone("train-0")
+    rig.step()
+    assert codes(rig) == set()
 
 
 def test_a_job_is_named_as_its_owner_named_it() -> None:

@@ -13,6 +13,7 @@ from ringwise.kube.watch.config_map_readers import ReportReader
 from ringwise.kube.watch.objects import KeyedObjects, change_events
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
+from ringwise.placement.racks.levels import Level
 from tests.builders.values import CHIP
 from tests.cluster.objects import node_report
 from tests.clusterd import ClusterD, Object, PublicFault
@@ -131,3 +132,13 @@ def test_a_report_that_goes_costs_no_walk_over_all_nodes() -> None:
     left = {key: list(found) for key, found in state.reports.items()}
     assert left["n1", CHIP] == [False]
     assert left["n3", CHIP] == [True, False]
+
+
+def test_F2_a_label_that_was_pause_before_the_fault_resets_nothing() -> None:
+    rig = running({**POD_LEVEL, "process-recover-enable": "pause"})
+    rig.sick("n1", 1, aggregated=True)
+    rig.step()
+    assert len(rig.deletions()) == 4
+    clock = rig.machine.view.jobs["default/train"].clock
+    assert clock is not None
+    assert clock.level is Level.JOB

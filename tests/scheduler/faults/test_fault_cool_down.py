@@ -163,6 +163,24 @@ def test_F3_a_chip_that_broke_the_job_twice_comes_after_one_that_did_so_once() -
     assert len(rig.nodes_of("train")) == 1
 
 
+@pytest.mark.parametrize(("times", "returns"), [(1, True), (2, False)])
+def test_F3_a_pod_returns_to_a_chip_that_it_had_to_use_unless_that_broke_it_twice(
+    times: int, returns: bool
+) -> None:
+    rig = Rig(1)
+    rig.submit("train", chips=8, labels=LABELS)
+    rig.run()
+    for _ in range(times):
+        break_and_heal(rig, "train-0", 0)
+        assert rig.nodes_of("train") == ["n1"]
+    rig.node("n2")
+    rig.run()
+    # Its owner deletes it: no fault, and both nodes are free.
+    rig.recreate("train-0")
+    rig.run()
+    assert rig.nodes_of("train") == (["n1"] if returns else ["n2"])
+
+
 @pytest.mark.parametrize("pods", [1, 2])
 def test_F3_a_chip_that_broke_the_job_twice_is_used_at_once_where_nothing_else_fits(pods: int) -> None:
     rig = Rig(pods)

@@ -66,6 +66,16 @@ def test_F1_a_fault_that_ended_meanwhile_begins_anew() -> None:
     assert deletions(other.step(1)) == {hit: 0}
 
 
+def test_F1_a_clock_that_was_ahead_extends_no_window() -> None:
+    rig, hit, told = masked_fault()
+    ((node, faults),) = rig.entries("tolerated-faults").items()
+    ahead = {node: [[fault, seen + 10**6 * SECOND] for fault, seen in faults]}
+    other = rig.successor(told, record_with("tolerated-faults", ahead))
+    other.step()
+    assert deletions(other.step(59)) == {}
+    assert deletions(other.step(1)) == {hit: 0}
+
+
 def test_the_document_forgets_tolerated_faults_that_are_over() -> None:
     rig, _, _ = masked_fault()
     assert set(rig.entries("tolerated-faults")) == {"n3"}

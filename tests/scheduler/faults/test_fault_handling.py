@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -61,6 +62,29 @@ def test_a_job_that_does_not_ask_for_it_is_left_alone(labels: dict[str, str]) ->
     rig.sick("n1", 1)
     assert deletions(rig.step()) == {}
     assert state_of(rig) is None
+
+
+def test_a_node_that_is_lost_and_lists_fewer_chips_is_lost() -> None:
+    """Nothing there can terminate a pod, so it is deleted by force at once."""
+    rig = running({**POD_LEVEL, "fault-scheduling": "grace"})
+    name = rig.pod_on("n3")
+    rig.node("n3", chips=4, ready=False)
+    assert deletions(rig.step()) == {name: 0}
+
+
+def test_F2_a_pod_that_terminates_has_its_rank_while_its_replacement_exists() -> None:
+    """Rank 0 restarts the whole job, also where its owner made another pod before it was gone."""
+    rig = running(POD_LEVEL, nodes=4)
+    first = rig.pods["train-0"]
+    rig.change("train-0", deleting=True)
+    rig.put(
+        replace(
+            first, uid="new", name="train-x", node=None, phase="Pending", holds=(), annotations={}, rank=None
+        )
+    )
+    rig.step()
+    rig.node(first.node or "", ready=False)
+    assert set(deletions(rig.step())) == {"train-0", "train-1", "train-2", "train-3"}
 
 
 def test_a_masked_fault_counts_when_its_window_is_over() -> None:

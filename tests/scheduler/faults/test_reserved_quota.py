@@ -17,7 +17,7 @@ from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.state.model import Isolation, Owner, Queue
 from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.records import record_with, with_entries
-from tests.builders.values import CHIP, SECOND, isolated, job_of, task_of
+from tests.builders.values import CHIP, SECOND, isolated, job_of, pod, task_of
 from tests.scheduler.faults.fault_rig import POD_LEVEL
 from tests.scheduler.rig import Rig, gangs_may_end, with_capacity
 
@@ -463,6 +463,41 @@ def test_F6_what_is_evicted_for_another_job_is_not_kept() -> None:
     rig.gone("train-0", "train-1")
     rig.run()
     assert len(rig.nodes_of("boss")) == 2
+
+
+def test_F6_nothing_is_kept_for_a_rank_that_was_evicted_for_another_job() -> None:
+    """Another rank of the same job is lost to a fault before that pod is gone."""
+    rig = Rig(2, tiers=gangs_may_end())
+    for name, value in (("low", 1), ("high", 100)):
+        rig.priority(name, value)
+    rig.queue("capped", capability={CHIP: 16})
+    rig.submit("train", pods=2, chips=8, queue="capped", priority="low", preemptable=True, min_available=1)
+    rig.run()
+    rig.submit("boss", chips=8, queue="capped", priority="high")
+    rig.run()
+    (evicted,) = rig.evictions()
+    (other,) = {"train-0", "train-1"} - {evicted}
+    rig.node(rig.node_of(other), ready=False)
+    rig.step()
+    rig.gone(other)
+    rig.step()
+    rig.gone(evicted)
+    rig.run()
+    assert kept(rig) == 8
+    assert len(rig.nodes_of("boss")) == 1
+
+
+def test_F6_a_pod_that_is_not_created_again_is_forgotten_after_the_limit() -> None:
+    rig = Rig(2)
+    rig.put(pod("serve-0", 8, owner=Owner("ReplicaSet", "serve", "uid-serve")))
+    rig.run()
+    rig.node(rig.node_of("serve-0"), unschedulable=True)
+    rig.step()
+    rig.gone("serve-0")
+    rig.step()
+    assert len(rig.machine._components.of(ShareRecords)) == 1
+    rig.step(rig.machine.view.settings.hold_healthy_nodes)
+    assert len(rig.machine._components.of(ShareRecords)) == 0
 
 
 def test_F6_other_queues_do_not_wait_and_nothing_is_reclaimed() -> None:

@@ -127,6 +127,21 @@ def test_pods_that_are_older_than_the_first_restart_do_not_wait() -> None:
         rig.run()
 
 
+def test_a_restart_of_older_pods_lengthens_no_pause() -> None:
+    rig = service(2, FORCE)
+    rig.run()
+    rig.step(30)
+    for number in range(2):
+        rig.sick(rig.node_of(f"serve-{number}"), 0xFF)
+        assert deleted_pods(rig.step(0.1)) == [f"serve-{number}"]
+        replace_deleted(rig)
+        rig.run()
+    # A new pod fails within a second of the first restart: it waits as after that one.
+    rig.sick(rig.node_of("serve-0"), 0xFF)
+    assert deleted_pods(rig.step(0.1)) == []
+    assert deleted_pods(rig.step(BACKOFF.seconds(1) - 0.2)) == ["serve-0"]
+
+
 def test_a_fault_long_after_the_restart_before_does_not_wait() -> None:
     rig = gang(2, FORCE)
     for _ in range(2):

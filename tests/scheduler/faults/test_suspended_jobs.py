@@ -15,7 +15,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import BATCH_API
 from tests.builders.records import with_entries
 from tests.builders.values import SECOND, switches
-from tests.scheduler.rig import Rig
+from tests.scheduler.rig import PLAIN, Rig
 
 OWNER = Owner("Job", "train", "uid-of-train", BATCH_API)
 VCJOB = VcJob("default", "train", OWNER.uid)
@@ -23,8 +23,8 @@ SWITCHES = switches(2, 2)
 SWITCH_JOB = {"tor-affinity": "normal-schema"}
 
 
-def rig_of(kind: str = "gang", nodes: int = 4) -> Rig:
-    rig = Rig()
+def rig_of(kind: str = "gang", nodes: int = 4, **settings: Any) -> Rig:
+    rig = Rig(**settings)
     for number in range(1, nodes + 1):
         rig.node(f"n{number}", internal_ip=f"10.0.0.{number}")
     if kind == "switches":
@@ -135,7 +135,7 @@ def test_a_cycle_between_the_ends_of_two_pods_forgets_neither_node(
 
 
 def test_S9_a_pod_that_is_lost_after_the_job_came_back_in_part_has_its_node_held() -> None:
-    rig = rig_of("switches")
+    rig = rig_of("switches", actions=PLAIN)
     rig.tell(VCJOB)
     rig.submit("train", pods=2, chips=8, owner=OWNER, labels=SWITCH_JOB, min_available=1)
     rig.run()
@@ -172,6 +172,22 @@ def test_F1_the_next_leader_knows_its_nodes(kind: str) -> None:
     other.tell(replace(VCJOB, phase="Aborted"))
     if kind == "switches":
         other.tell(SWITCHES)
+    other.run()
+    assert list(other.machine.view.reservations) == []
+    assert come_back(other, left) == before
+
+
+@KINDS
+def test_F1_the_next_leader_knows_the_nodes_of_pods_that_went_before_it_began(kind: str) -> None:
+    rig, before = running(kind)
+    rig.tell(replace(VCJOB, phase="Aborting"))
+    for name in rig.pods_of("train"):
+        rig.change(name, deleting=True)
+    rig.step()
+    left = rig.groups["default/train"], [rig.pods[name] for name in rig.pods_of("train")]
+    rig.pods.clear()
+    rig.groups.clear()
+    other = rig.successor()
     other.run()
     assert list(other.machine.view.reservations) == []
     assert come_back(other, left) == before
