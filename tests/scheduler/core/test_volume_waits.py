@@ -228,6 +228,24 @@ def test_the_time_limit_gives_everything_back_and_bound_claims_pin_the_next_try(
     assert rig.bindings() == {"train-0": "n1", "train-1": "n2"}
 
 
+def test_the_pauses_begin_anew_once_a_job_got_its_volumes() -> None:
+    rig = waiting(pods=1, nodes=1)
+    for seconds in (1, 2):
+        rig.step(600)
+        assert rig.details("train")["seconds"] == seconds
+        rig.step(seconds)
+        assert rig.reason("train") == "volumes-pending"
+    rig.provision("data-0")
+    rig.run()
+    assert rig.nodes_of("train") == ["n1"]
+    rig.claim("other")
+    rig.recreate("train-0")
+    rig.change("train-0", claims=("other",))
+    rig.run()
+    rig.step(600)
+    assert rig.details("train")["seconds"] == 1
+
+
 def test_a_job_that_changes_is_tried_without_its_backoff() -> None:
     rig = waiting()
     rig.step(600)
@@ -423,6 +441,20 @@ def test_pods_beyond_a_gang_do_not_stand_for_those_that_it_needs(by: str) -> Non
     rig.provision("data-0")
     rig.run()
     assert len(rig.bindings()) == 4
+
+
+def test_pods_beyond_a_gang_whose_time_is_over_give_back_what_they_have_with_it() -> None:
+    rig = waiting(pods=3, min_available=2)
+    rig.step(300)
+    rig.node("n3", labels={"own": "yes"})
+    rig.run()
+    assert set(rig.selected()) == {"data-0", "data-1", "data-2"}
+    rig.submit("next", chips=8, node_selector=(("own", "yes"),))
+    rig.run()
+    assert rig.nodes_of("next") == []
+    rig.step(300)
+    rig.run()
+    assert rig.nodes_of("next") == ["n3"]
 
 
 def test_a_shared_claim_is_selected_once_and_binds_all_its_pods() -> None:

@@ -10,8 +10,8 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod
 from ringwise.scheduler.faults import publisher
-from ringwise.state.model import Device, Node, NodeReport, ReportedFault
-from tests.builders.values import CHIP, report
+from ringwise.state.model import Device, Node, NodeReport, Owner, ReportedFault
+from tests.builders.values import CHIP, pod, report
 from tests.scheduler.rig import Rig
 
 LABELS = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -203,3 +203,19 @@ def test_a_pod_that_never_ends_is_deleted_by_force_and_keeps_its_chips() -> None
     rig.step(1000)
     assert rig.nodes_of("other") == []
     assert [command for command in rig.step() if isinstance(command, DeletePod)] == []
+
+
+def test_each_pod_on_a_node_that_was_never_seen_has_time_until_that_appears() -> None:
+    """The node of an earlier pod, which is gone, may have been another one of that name."""
+    rig = Rig(1)
+    for name in ("first", "second"):
+        owner = Owner("ReplicaSet", "serve", "uid-serve")
+        rig.put(pod(name, 8, on="ghost", holds=range(8), labels=LABELS, owner=owner))
+        rig.step()
+        rig.step(59)
+        assert rig.deletions() == []
+        if name == "first":
+            rig.gone(name)
+            rig.step()
+    rig.step(1)
+    assert rig.deletions() == ["second"]

@@ -352,3 +352,17 @@ def test_a_job_that_had_all_its_sub_groups_keeps_what_is_left_of_them_under_ever
         assert rig.groups["default/gang"].phase == "Running"
         assert rig.evictions() == []
         rig.change_leader()
+
+
+def test_each_binding_that_is_confirmed_gives_those_under_way_time_however_short_the_limit_is() -> None:
+    rig = Rig(3, actions=PLAIN, deaf=True, gang_recovery_limit=5)
+    rig.submit("gang", pods=3, chips=8)
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    for bind in binds[:-1]:
+        rig.change(bind.pod, node=bind.node, holds=bind.chips, annotations=bind.annotations)
+        rig.step(6)
+    assert rig.machine.next_deadline() == rig.now + GRACE_WHILE_BINDING * SECOND
+    rig.step(GRACE_WHILE_BINDING - 1)
+    assert rig.evictions() == []
+    rig.step(1)
+    assert len(rig.evictions()) >= 2

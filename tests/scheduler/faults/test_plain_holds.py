@@ -5,6 +5,7 @@ from __future__ import annotations
 from ringwise.messages import events as ev
 from tests.builders.records import with_entries
 from tests.builders.values import SECOND
+from tests.scheduler.faults.fault_rig import POD_LEVEL
 from tests.scheduler.rig import Rig
 
 
@@ -104,3 +105,16 @@ def test_S9_a_pod_whose_binding_fails_returns_to_its_node_all_the_same() -> None
     assert rig.node_of("train-0") == before["train-0"]
     assert rig.node_of("train-1") == before["train-1"]
     assert rig.node_of("train-2") == "n1"
+
+
+def test_only_a_pod_that_returns_while_others_run_on_is_restarted_in_place() -> None:
+    rig = Rig(4)
+    rig.submit("train", pods=3, chips=8, labels=POD_LEVEL)
+    rig.run()
+    rig.sick("n2", 1)
+    rig.step()
+    name = next(name for name, pod in rig.pods.items() if pod.deleting)
+    rig.recreate(name)
+    rig.run()
+    assert rig.node_of(name) == "n4"
+    assert all("reschedule-in-place" not in pod.annotations for pod in rig.pods.values())
