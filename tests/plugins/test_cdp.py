@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringwise.framework.evictions.lost_work import gang_started
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Evict
 from ringwise.state.model import Queue
 from ringwise.wellknown import COOLDOWN_TIME, LONGEST_COOLDOWN
 from tests.actions.test_victims import HOUR, fill, queue, rig_of
+from tests.builders.session_lab import cluster
 from tests.builders.values import SECOND
 from tests.examples import examples
 
@@ -29,6 +31,12 @@ def test_a_job_is_not_preempted_before_it_has_run_so_long_and_is_then() -> None:
     assert rig.evictions() == []
     rig.step(1)
     assert rig.evictions() == ["v-0"]
+
+
+def test_pods_of_an_earlier_run_that_failed_make_a_gang_no_older() -> None:
+    lab = cluster().nodes(2, chips=8).job("train", pods=2, chips=8, on=["n1", "n2"])
+    lab.change("train-0", bound=5 * SECOND, phase="Failed").change("train-1", bound=9 * SECOND)
+    assert gang_started(lab["train"], 20 * SECOND) == 9 * SECOND
 
 
 def test_without_the_plugin_nobody_is_spared() -> None:

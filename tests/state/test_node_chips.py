@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.reasons import Reason
+from ringwise.state.cluster import ClusterState
 from ringwise.topology.chips import chips_of, mask_of
+from tests.builders.values import CHIP, node, pod
 from tests.placement.one_node import NodeFit, ask, device_report, fleet_of, one_node
 
 CHIPS = st.sets(st.integers(0, 7)).map(sorted)
@@ -81,3 +83,14 @@ def test_a_node_that_lists_no_chips_has_those_kubernetes_counts_N7() -> None:
     refusal = ask(board, one_node(report=device_report([]), allocatable=8), 1, False)
     assert isinstance(refusal, Reason)
     assert refusal.fixes
+
+
+def test_a_chip_that_two_pods_name_is_held_until_both_have_ended_N6() -> None:
+    state = ClusterState()
+    state.put_node(node("n1"))
+    for name, chips in (("a", (0, 1)), ("b", (1, 2)), ("c", (1,))):
+        state.put_pod(pod(name, len(chips), on="n1", holds=chips))
+    fleet = state.fleets[CHIP]
+    for name, held in (("a", (1, 2)), ("c", (1, 2)), ("b", ())):
+        state.drop_pod(name)
+        assert chips_of(fleet.held[0]) == held

@@ -25,7 +25,7 @@ from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.faults.previous_placements import WHY as RESCHEDULED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.limits import UsageLimit
-from ringwise.state.model import DeviceReport, Isolation, NodeReservation, Taint
+from ringwise.state.model import DeviceReport, Isolation, NodeReport, NodeReservation, Taint
 from ringwise.state.reservations import Reservation
 from tests.builders import values
 from tests.builders.records import record_with
@@ -290,8 +290,9 @@ UNUSABLE = pytest.mark.parametrize(
         ev.ReportSeen(DeviceReport("n1", CHIP, free=0xFE, recovering=1)),
         isolated(Isolation("n1")),
         isolated(Isolation("n1", ("Ascend910-0",))),
+        ev.NodeReportSeen(NodeReport("n1", "node", "UnHealthy")),
     ],
-    ids=["not ready", "cordoned", "unhealthy", "recovering", "isolated node", "isolated chip"],
+    ids=["not ready", "cordoned", "unhealthy", "recovering", "isolated node", "isolated chip", "sick node"],
 )
 
 
@@ -448,6 +449,24 @@ def test_a_gang_of_cpu_pods_that_waited_long_gets_a_reservation() -> None:
     assert sorted(rig.nodes_of("big")) == ["n1", "n2"]
     assert [rig.nodes_of(f"new{number}") for number in range(4)] == [[], [], [], []]
     assert kept_for(rig, "big") is None
+
+
+def test_a_job_of_which_a_part_runs_does_not_wait_for_its_own_pods() -> None:
+    rig = Rig(actions=PLAIN, reservation_after=600)
+    rig.node("n1", cpu_milli=2000)
+    rig.submit("train", pods=2, chips=0, cpu_milli=1000)
+    rig.run()
+    assert rig.nodes_of("train") == ["n1", "n1"]
+    rig.tell(ev.PodGone(rig.pods["train-1"].uid))
+    rig.submit("old", chips=0, cpu_milli=1000)
+    rig.run()
+    assert rig.nodes_of("old") == ["n1"]
+    rig.replacement("train-1")
+    rig.run()
+    rig.step(600)
+    kept = kept_for(rig, "train")
+    assert kept is not None
+    assert kept.awaited == {rig.pods["old-0"].uid}
 
 
 def test_what_is_left_beside_reserved_cpu_is_used_at_once() -> None:

@@ -379,6 +379,24 @@ def test_M1_an_owner_that_does_not_create_its_pod_again_ends_the_plan_after_120_
     assert list(rig.machine.view.reservations) == []
 
 
+def test_M1_F1_another_leader_waits_no_longer_for_an_owner() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    rig.finish(recreate=False)
+    rig.run()
+    gone = rig.now
+    for _ in range(2):
+        rig.step(50)
+        rig.change_leader()
+        rig.tell(plan)
+        rig.run()
+    assert moves_of(rig).plans["plan-1"].last_gone == gone
+    rig.step(19)
+    assert not moves_of(rig).ended
+    rig.step(1)
+    assert ended(rig).outcome == FAILED
+
+
 def test_M1_pods_that_do_not_end_are_not_waited_for_longer_than_grace_over_time_and_the_limit() -> None:
     rig, plan = fragmented(grace_over_time=60)
     apply(rig, plan)

@@ -221,3 +221,18 @@ def test_r3_healthy_pods_are_deleted_as_the_level_grows() -> None:
 def test_r3_with_process_recovery_no_level_beyond_the_logical_rack_begins() -> None:
     rig = broken_rank_5(**{"process-recover-enable": "on"})
     assert [deleted(rig, seconds) for seconds in (3.1, 3.1, 6.1)] == [[4], [], []]
+
+
+@pytest.mark.parametrize(("rank", "others"), [(7, [6]), (1, [0, 2, 3, 4, 5, 6, 7])])
+def test_f2_the_whole_job_restarts_where_rank_0_would_restart_with_the_rack_of_another_pod(
+    rank: int, others: list[int]
+) -> None:
+    rig = rack_rig({(0, 0): 4, (0, 1): 4})
+    submit(rig, 8, 32, 16, **{**POD_LEVEL, "fault-scheduling": "force"})
+    names = {at: rig.pod_on(node) for at, node in rig.by_rank().items()}
+    rig.sick(rig.by_rank()[rank], 0xFF, superpod=0, rack=rank // 4)
+    assert deleted_pods(rig.step()) == [names[rank]]
+    rig.recreate(names[rank])
+    rig.run()
+    assert deleted_pods(rig.step(2)) == []
+    assert sorted(deleted_pods(rig.step(1))) == sorted(names[at] for at in others)
