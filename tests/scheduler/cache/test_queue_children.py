@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.scheduler.cache.job_book import QueueChildren
-from ringwise.state.model import Queue
+from ringwise.messages.events import QueueGone
 from tests.scheduler.rig import PLAIN, Rig
 
 
@@ -51,17 +50,31 @@ def test_the_root_takes_no_jobs() -> None:
     assert (reason.code, reason.fixes) == ("queue-not-a-leaf", ("use one of the queues default",))
 
 
-def test_many_queues_are_not_all_named_and_circles_end() -> None:
-    tree = QueueChildren({f"q{number:02}": Queue(f"q{number:02}", parent="dept") for number in range(13)})
-    reason = tree.refusal("dept")
+def test_many_queues_are_not_all_named() -> None:
+    rig = Rig(1, actions=PLAIN)
+    for number in range(13):
+        rig.queue(f"q{number:02}", parent="dept")
+    rig.queue("dept", parent="root")
+    rig.submit("job", chips=2, queue="dept")
+    rig.run()
+    reason = rig.machine.view.jobs["default/job"].reason
     assert reason is not None
     assert reason.message.endswith("q08, q09, 3 more); jobs run only in leaf queues")
-    queues = {name: Queue(name, parent=parent) for name, parent in (("a", "b"), ("b", "a"), ("own", "own"))}
-    tree = QueueChildren(queues)
-    reason = tree.refusal("a")
+
+
+def test_circles_end() -> None:
+    rig = Rig(1, actions=PLAIN)
+    for name, parent in (("a", "b"), ("b", "a"), ("own", "own")):
+        rig.queue(name, parent=parent)
+    rig.submit("circle", chips=2, queue="a")
+    rig.submit("own", chips=2, queue="own")
+    rig.run()
+    jobs = rig.machine.view.jobs
+    reason = jobs["default/circle"].reason
     assert reason is not None
-    assert reason.details["leaves"] == []
-    assert tree.refusal("own") is None
-    del queues["b"]
-    tree.changed()
-    assert tree.refusal("a") is None
+    assert (reason.code, reason.details["leaves"]) == ("queue-not-a-leaf", [])
+    assert jobs["default/own"].reason is None or jobs["default/own"].reason.code != "queue-not-a-leaf"
+    rig.tell(QueueGone("b"))
+    rig.run()
+    reason = jobs["default/circle"].reason
+    assert reason is None or reason.code != "queue-not-a-leaf"

@@ -111,7 +111,7 @@ def test_masks_have_a_default_window_and_ignore_case_and_blanks() -> None:
     masks = read_masks(" 80E01801 , 81078603:0,", "RestartRequest:86400", notes)
     assert notes == []
     assert masks == FaultMasks({"80e01801": 60, "81078603": 0}, {"restartrequest": 86400})
-    assert masks.masked_until("80e01801", "SeparateNPU", 5) == 5 + 60 * 10**9
+    assert masks.window("80e01801", "SeparateNPU") == 60
 
 
 def test_a_code_beats_a_level() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
@@ -81,7 +81,8 @@ class JobBook:
         self.scheduler_names = scheduler_names
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
-        self._tree = QueueChildren(self.queues)
+        #: The queues below each one; every job asks for them. None: a queue came, went or got another parent.
+        self._children: dict[str, list[Queue]] | None = None
         #: By namespace and name.
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.groups: dict[str, PodGroup] = {}
@@ -167,9 +168,19 @@ class JobBook:
             names = sorted(self.queues)
             close = nearest(job.queue, names)
             return UNKNOWN_QUEUE(queue=job.queue, known=names, nearest=close or names[0]).suggesting(close)
-        refusal = self._tree.refusal(job.queue)
+        refusal = self._refused_parent(job.queue)
         # Pods that run in it stay.
         return refusal if refusal is not None and self.has_pending(job) else None
+
+    def _refused_parent(self, name: str) -> Reason | None:
+        """Why jobs cannot run in a queue that has others below it, whatever plugins are in use."""
+        if self._children is None:
+            self._children = queues_by_parent(self.queues)
+        children = self._children
+        if name not in children:
+            return None
+        leaves = (one for one in queues_below(name, children) if one.name not in children)
+        return QUEUE_NOT_A_LEAF(queue=name, children=_some(children[name]), leaves=_some(leaves))
 
     def _refused_pod(self, job: Job) -> Reason | None:
         """Why a pod still to be placed may not be. One that has its place keeps it."""
@@ -482,12 +493,12 @@ class JobBook:
         before = self.queues.get(queue.name)
         self.queues[queue.name] = queue
         if before is None or before.parent != queue.parent:
-            self._tree.changed()
+            self._children = None
         self._state.changes.some_queue()
 
     def drop_queue(self, name: str) -> None:
         self.queues.pop(name, None)
-        self._tree.changed()
+        self._children = None
         self._state.changes.some_queue()
         self._forget_usage(name)
         if name == DEFAULT_QUEUE:
@@ -741,30 +752,6 @@ def _expected(job: Job, vcjob: VcJob | None) -> int | None:
 
 #: Queues that a message names.
 _MAX_NAMES = 10
-
-
-class QueueChildren:
-    """Which queues are below which: a queue with others below it takes no jobs, whatever plugins are in use.
-
-    Kept until a queue comes, goes or gets another parent: whether a queue is a leaf is asked for every job.
-    """
-
-    def __init__(self, queues: Mapping[str, Queue]) -> None:
-        self._queues = queues
-        self._children: dict[str, list[Queue]] | None = None
-
-    def changed(self) -> None:
-        self._children = None
-
-    def refusal(self, name: str) -> Reason | None:
-        """Why jobs cannot run in this queue, with those that they can use instead; None for a leaf."""
-        children = self._children
-        if children is None:
-            self._children = children = queues_by_parent(self._queues)
-        if name not in children:
-            return None
-        leaves = (one for one in queues_below(name, children) if one.name not in children)
-        return QUEUE_NOT_A_LEAF(queue=name, children=_some(children[name]), leaves=_some(leaves))
 
 
 def _some(queues: Iterable[Queue]) -> list[str]:

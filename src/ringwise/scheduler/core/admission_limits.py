@@ -13,7 +13,7 @@ when this scheduler saw the job admitted and without pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from ringwise.durations import SECOND
 from ringwise.framework.job import Job, is_awaiting_pods
@@ -30,13 +30,12 @@ class AdmissionLimits(Component):
     name = "admission limits"
 
     def __init__(
-        self, context: Context, has_lost_all: Callable[[Job], bool], keeps_place: Callable[[Job], bool]
+        self, context: Context, has_lost_all: Callable[[Job], bool], fault_jobs: Container[str]
     ) -> None:
         super().__init__(context)
         #: Whether the PodGroup was reported as started, and too few of its pods have a node or have ended.
         self._has_lost_all = has_lost_all
-        #: Whether its place is reserved for it.
-        self._keeps_place = keeps_place
+        self._fault_jobs = fault_jobs
         #: Admitted jobs whose objects changed.
         self._touched: dict[str, None] = {}
         #: Jobs that lost their admission in this turn, and those that are voted on with them.
@@ -72,7 +71,9 @@ class AdmissionLimits(Component):
         """End the admission of jobs that ran and no longer have pods."""
         touched, self._touched = self._touched, {}
         for job in self._book.existing(touched):
-            if job.inqueue and self._has_lost_all(job) and not self._keeps_place(job):
+            rescheduled = job.clock is not None or job.key in self._fault_jobs
+            keeps_place = rescheduled or self._reservations.of(job.key) is not None
+            if job.inqueue and self._has_lost_all(job) and not keeps_place:
                 job.inqueue = False
                 self._to_vote[job.key] = None
                 self._notify(ie.AdmissionEnded(job), now)

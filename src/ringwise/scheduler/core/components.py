@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ringwise.framework.job import Job
 from ringwise.framework.registry import Registry
 from ringwise.scheduler.accounting.component import Accounting
 from ringwise.scheduler.cache.component import Components, Context
@@ -90,11 +89,6 @@ def build_components(
     moves.not_movable = lambda job, now: not_movable(view, job, now)
     moves.unsuitable_node = lambda live, now: unsuitable_node(view, live, now)
 
-    def keeps_place(job: Job) -> bool:
-        """Return whether a job without pods keeps its place: it is rescheduled, or its nodes are reserved."""
-        rescheduled = job.clock is not None or job.key in faults.jobs
-        return rescheduled or context.reservations.of(job.key) is not None
-
     # In the order in which they hear, are asked and contribute.
     components.hold(
         (
@@ -132,7 +126,7 @@ def build_components(
             run_times,
             overruns,
             # After those that reschedule jobs: such a job keeps its admission.
-            AdmissionLimits(context, reporter.has_lost_all, keeps_place),
+            AdmissionLimits(context, reporter.has_lost_all, fault_jobs),
             sessions,
             starts,
             gangs,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable
 
-from ringwise.durations import earliest
+from ringwise.durations import SECOND, earliest
 from ringwise.messages import events as ev
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
@@ -320,7 +320,7 @@ class FaultDetector(Component):
             if not bad >> fault.chip & 1:
                 continue
             seen = first_seen.get((fault.chip, fault.code), now)
-            end = policy.masks.masked_until(fault.code, fault.level, seen)
+            end = seen + policy.masks.window(fault.code, fault.level) * SECOND
             if fault.chip not in windows or end < windows[fault.chip].end:
                 windows[fault.chip] = ToleratedFault(fault, seen, end)
         return [one for one in windows.values() if one.end > now]

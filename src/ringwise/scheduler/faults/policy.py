@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeVar
 
-from ringwise.durations import SECOND
 from ringwise.grammar import agrees, quoted
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
@@ -64,10 +63,6 @@ class FaultMasks:
         """Seconds for which a fault is tolerated; 0 where it is not."""
         by_code = self.codes.get(code.lower())
         return self.levels.get(level.lower(), 0) if by_code is None else by_code
-
-    def masked_until(self, code: str, level: str, seen: int) -> int:
-        """When a fault that was first seen at `seen` begins to count, in nanoseconds."""
-        return seen + self.window(code, level) * SECOND
 
 
 NO_MASKS = FaultMasks()
