@@ -18,8 +18,9 @@ from ringwise.framework.job import Job
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide, Event
 from ringwise.messages.move_plan import MovePlan
+from ringwise.reasons import Reason
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.defragment.search import NoPlan, Planner
+from ringwise.scheduler.defragment.search import Planner
 from ringwise.scheduler.journal import TurnMark
 from tests.invariants.faults import pods_leave_unhealthy_chips
 from tests.invariants.holds import every_hold_has_an_end
@@ -112,7 +113,7 @@ def watching() -> Iterator[None]:
     find = Planner.find
 
     @wraps(find)
-    def found(self: Planner, job: Job) -> MovePlan | NoPlan:
+    def found(self: Planner, job: Job) -> MovePlan | Reason:
         plan = find(self, job)
         if isinstance(plan, MovePlan):
             plans = _plans.setdefault(self, [])

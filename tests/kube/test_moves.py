@@ -21,11 +21,12 @@ from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import APPROVED, RUNNING, WAITING, MovePlan
 from ringwise.metrics.prometheus import Metrics
+from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.live_plan import MovedJob
 from ringwise.scheduler.defragment.movable import DisruptionBudget, chips_of_heads
 from ringwise.scheduler.defragment.moves import moved_as
 from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
-from ringwise.scheduler.defragment.search import NoPlan, Planner
+from ringwise.scheduler.defragment.search import Planner
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.wellknown import MOVABLE, RESTART_COST
@@ -199,9 +200,9 @@ def test_a_queue_whose_first_job_uses_up_the_search_does_not_keep_others_from_mo
     rig.run()
     asked: list[str] = []
 
-    def find(_: Planner, job: Job) -> NoPlan:
+    def find(_: Planner, job: Job) -> Reason:
         asked.append(job.queue)
-        return NoPlan(PLAN_TOO_COSTLY(job=job.key))
+        return PLAN_TOO_COSTLY(job=job.key)
 
     monkeypatch.setattr(Planner, "find", find)
     for minute in range(2):

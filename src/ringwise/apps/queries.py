@@ -13,7 +13,7 @@ from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
 from ringwise.scheduler.defragment.reasons import MOVES_UNDER_WAY, NO_MOVES_HELP, PLAN_TOO_COSTLY
-from ringwise.scheduler.defragment.search import NoPlan, find_plan, find_plans
+from ringwise.scheduler.defragment.search import find_plan, find_plans
 from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.scheduler.explain.findings import ERROR, Finding
@@ -64,7 +64,7 @@ def plan_moves(
     if name is not None:
         job = find_job(view, name)
         plan = find_plan(view, job, now, disruption_budgets=budgets)
-        return ([], {job.key: plan.reason}, []) if isinstance(plan, NoPlan) else ([plan], {}, [])
+        return ([], {job.key: plan}, []) if isinstance(plan, Reason) else ([plan], {}, [])
     plans, without = find_plans(view, now, disruption_budgets=budgets)
     costly = sum(reason.code == PLAN_TOO_COSTLY.code for reason in without.values())
     omitted = [f"{counted(costly, 'job')}: the search has used its steps"] if costly else []

@@ -14,8 +14,9 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotateGroup, Bind, Evict, RecordJobEvent
 from ringwise.messages.expected_start import StartKind
 from ringwise.messages.move_plan import MovePlan
+from ringwise.reasons import Reason
 from ringwise.scheduler.defaults import BUILT_IN, default_tiers
-from ringwise.scheduler.defragment.search import NoPlan, find_plan, find_plans
+from ringwise.scheduler.defragment.search import find_plan, find_plans
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
@@ -498,7 +499,7 @@ def test_no_job_is_moved_to_a_higher_tier() -> None:
     rig.run()
     view = rig.machine.view
     found = find_plan(view, view.jobs["default/wide"], rig.now)
-    assert isinstance(found, NoPlan)
+    assert isinstance(found, Reason)
     assert nodes_of(rig, "pair") == ["n1", "n2"]
 
 
@@ -527,7 +528,7 @@ def test_no_sub_group_is_moved_to_a_higher_tier(free: str, moves: bool) -> None:
     if isinstance(found, MovePlan):
         assert {one.name: one.node for one in found.moves[0].pods}["default/parts-0"] == "n2"
     else:
-        assert "would be on tier 2 instead of 1" in found.reason.message
+        assert "would be on tier 2 instead of 1" in found.message
 
 
 def test_decisions_are_the_same_in_a_copy() -> None:

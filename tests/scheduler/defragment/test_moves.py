@@ -21,9 +21,10 @@ from ringwise.messages.move_plan import (
     PlannedMove,
     PlannedPod,
 )
+from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.live_plan import EndedPlan, MovedJob
 from ringwise.scheduler.defragment.moves import LIMIT, Moves
-from ringwise.scheduler.defragment.search import NoPlan, find_plan
+from ringwise.scheduler.defragment.search import find_plan
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.faults.handler import FaultHandler
@@ -171,8 +172,8 @@ def test_M1_a_job_for_which_others_are_evicted_gets_no_room_a_second_time() -> N
     plan = replace(plan, room=(planned(rig.pods["big-0"], "n1", ALL),))
     view = rig.machine.view
     found = find_plan(view, find_job(view, "big"), rig.now)
-    assert isinstance(found, NoPlan)
-    assert found.reason.code == "evictions-in-progress"
+    assert isinstance(found, Reason)
+    assert found.code == "evictions-in-progress"
     commands = apply(rig, plan)
     assert [one for one in commands if isinstance(one, DeletePod)] == []
     assert ended(rig).why == "pods are evicted already so that default/big can start"
@@ -230,8 +231,8 @@ def test_M1_a_job_that_is_moved_itself_gets_no_plan() -> None:
     assert job.places
     assert rig.reason("small") == "wait-for-planned-places"
     found = find_plan(view, job, rig.now)
-    assert isinstance(found, NoPlan)
-    assert found.reason.code == "wait-for-planned-places"
+    assert isinstance(found, Reason)
+    assert found.code == "wait-for-planned-places"
 
 
 def test_M1_nobody_else_gets_target_or_room_while_the_plan_lives() -> None:
@@ -514,9 +515,9 @@ def test_M1_a_plan_that_is_shown_is_not_refused_for_its_size(
     rig.run()
     view = rig.machine.view
     found = find_plan(view, view.jobs["default/big"], rig.now)
-    if isinstance(found, NoPlan):
+    if isinstance(found, Reason):
         assert largest < 10_000
-        assert "a plan with 41 pods is too large" in found.reason.message
+        assert "a plan with 41 pods is too large" in found.message
         return
     apply(rig, replace(found, id="plan-1"))
     assert list(moves_of(rig).plans) == ["plan-1"]
@@ -526,8 +527,8 @@ def test_M1_who_asks_for_a_plan_again_is_told_that_jobs_move_already() -> None:
     rig, plan = fragmented()
     apply(rig, plan)
     found = find_plan(rig.machine.view, rig.machine.view.jobs["default/big"], rig.now)
-    assert isinstance(found, NoPlan)
-    assert found.reason.message == "1 job is already being moved so that default/big can start"
+    assert isinstance(found, Reason)
+    assert found.message == "1 job is already being moved so that default/big can start"
 
 
 def test_M1_a_plan_that_is_seen_again_is_carried_out_once() -> None:

@@ -15,9 +15,10 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
+from ringwise.reasons import Reason
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defragment.movable import DisruptionBudget, not_movable
-from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan, find_plans
+from ringwise.scheduler.defragment.search import PlanBudget, find_plan, find_plans
 from ringwise.state.cluster import double_claims
 from ringwise.state.model import Owner, Requirement
 from ringwise.state.vcjob import Policy, VcJob
@@ -153,7 +154,7 @@ def after(scheduler: Scheduler, plan: MovePlan) -> Scheduler:
     return other
 
 
-def check(seed: int) -> MovePlan | NoPlan | None:
+def check(seed: int) -> MovePlan | Reason | None:
     rig, job = cluster_of(seed)
     if job is None:
         return None
@@ -162,7 +163,7 @@ def check(seed: int) -> MovePlan | NoPlan | None:
     stay = {other.key for other in view.jobs.values() if not_movable(view, other, rig.now, budgets=BUDGETS)}
     found = find_plan(view, job, rig.now, disruption_budgets=BUDGETS)
     assert difference(before, whole_state(scheduler)) == "", seed
-    if isinstance(found, NoPlan):
+    if isinstance(found, Reason):
         return found
     assert found.moves, seed
     assert not stay & set(found.moved_jobs), seed
@@ -183,7 +184,7 @@ def check(seed: int) -> MovePlan | NoPlan | None:
 def test_a_plan_starts_its_job_and_moves_nothing_that_must_stay(part: int) -> None:
     found = [check(seed) for seed in range(part, COUNT, 4)]
     assert any(isinstance(one, MovePlan) for one in found)
-    assert any(isinstance(one, NoPlan) for one in found)
+    assert any(isinstance(one, Reason) for one in found)
 
 
 def test_plans_in_a_row_leave_no_trace_and_end_with_their_steps() -> None:

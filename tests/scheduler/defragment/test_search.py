@@ -10,7 +10,8 @@ import ringwise.framework.job
 from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
-from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan, find_plans
+from ringwise.reasons import Reason
+from ringwise.scheduler.defragment.search import PlanBudget, find_plan, find_plans
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import (
     Node,
@@ -40,15 +41,15 @@ def whole(name: str, where: str, chips: int = 8, **more: Any) -> Pod:
 def plan_of(*events: Any, job: str = "waiting", **settings: Any) -> MovePlan:
     view = told(*events, **settings)
     found = find_plan(view, _job(view, job), NOW)
-    assert isinstance(found, MovePlan), found.reason.message
+    assert isinstance(found, MovePlan), found.message
     return found
 
 
 def refusal_of(*events: Any, job: str = "waiting") -> str:
     view = told(*events)
     found = find_plan(view, _job(view, job), NOW)
-    assert isinstance(found, NoPlan)
-    return found.reason.code
+    assert isinstance(found, Reason)
+    return found.code
 
 
 def _job(view: Any, name: str) -> Any:
@@ -180,7 +181,7 @@ def test_a_job_of_blocks_in_its_superpod() -> None:
         gang("waiting", 2, 16, annotations=notes),
     )
     found = find_plan(view, _job(view, "waiting"), NOW)
-    assert isinstance(found, MovePlan), found.reason.message
+    assert isinstance(found, MovePlan), found.message
     assert moved(found) == {"b": "n1"}
     assert {one.node for one in found.room} == {"n2", "n3"}
 
@@ -270,8 +271,8 @@ def test_a_job_is_not_spread_over_more_switches() -> None:
     others: list[Any] = [whole("x", "n2", owner=None), whole("y", "n4", owner=None)]
     view = told(nodes, SwitchTopology(leaves, 2), pair, others, waiting)
     found = find_plan(view, _job(view, "waiting"), NOW)
-    assert isinstance(found, NoPlan)
-    assert "leaf switches" in found.reason.message
+    assert isinstance(found, Reason)
+    assert "leaf switches" in found.message
     without_topology = told(nodes, pair, others, waiting)
     assert isinstance(find_plan(without_topology, _job(without_topology, "waiting"), NOW), MovePlan)
 
@@ -316,14 +317,14 @@ def test_a_share_that_moves_stays_with_its_job() -> None:
         runs("b", "n2", 0, owner=None),
     ]
     view = told(*events, gang("waiting", 1, 8, queue="small"))
-    assert isinstance(find_plan(view, _job(view, "waiting"), NOW), NoPlan)
+    assert isinstance(find_plan(view, _job(view, "waiting"), NOW), Reason)
 
 
 def test_a_search_ends_with_its_steps() -> None:
     view = told(node("n1"), node("n2"), runs("a", "n1", 0), runs("b", "n2", 0), pod("waiting", 8))
     found = find_plan(view, _job(view, "waiting"), NOW, budget=PlanBudget(1))
-    assert isinstance(found, NoPlan)
-    assert found.reason.code == "plan-search-limit-reached"
+    assert isinstance(found, Reason)
+    assert found.code == "plan-search-limit-reached"
 
 
 @pytest.mark.parametrize("cost", [0, 600])
@@ -409,7 +410,7 @@ def test_equal_jobs_without_a_plan_are_looked_at_once(monkeypatch: pytest.Monkey
     tried: list[str] = []
     original = search.Planner.find
 
-    def find(self: search.Planner, job: Any) -> MovePlan | NoPlan:
+    def find(self: search.Planner, job: Any) -> MovePlan | Reason:
         tried.append(job.key)
         return original(self, job)
 

@@ -12,9 +12,10 @@ from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown
 from ringwise.messages import events as ev
 from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.messages.move_plan import MovePlan
+from ringwise.reasons import Reason
 from ringwise.scheduler.cache.record_tables import RecordTables
 from ringwise.scheduler.defragment import search
-from ringwise.scheduler.defragment.search import NoPlan, find_plan
+from ringwise.scheduler.defragment.search import find_plan
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import find_job
 from ringwise.scheduler.faults.cool_downs import CoolDowns
@@ -334,8 +335,8 @@ def test_F3_no_answer_and_no_reservation_counts_on_a_chip_that_the_job_would_not
     assert refused is not None
     assert refused.code == rig.reason("train") == "replacement-over-limit"
     no_plan = find_plan(view, find_job(view, "train"), rig.now)
-    assert isinstance(no_plan, NoPlan)
-    assert no_plan.reason.code == "no-moves-help"
+    assert isinstance(no_plan, Reason)
+    assert no_plan.code == "no-moves-help"
     # The cooldown lasts 600 seconds.
     end = rig.now + (600 - 101) * SECOND
     start = estimates(view, rig.now)["default/train"]

@@ -87,13 +87,6 @@ _NAMED = 3
 _SPARED_SINGLY = 32
 
 
-@dataclass(frozen=True, slots=True)
-class NoPlan:
-    """Why no moves start the job."""
-
-    reason: Reason
-
-
 @dataclass(slots=True)
 class PlanBudget:
     """How much may still be tried, for one job or for all jobs of a command."""
@@ -130,8 +123,11 @@ def find_plan(
     now: int,
     budget: PlanBudget | None = None,
     disruption_budgets: Sequence[DisruptionBudget] = (),
-) -> MovePlan | NoPlan:
-    """Which jobs would move where so that the job starts now. The state is the same before and after."""
+) -> MovePlan | Reason:
+    """Return which jobs would move where so that the job starts now, or why no moves start it.
+
+    The state is the same before and after.
+    """
     with planning(Units(view, now, budgets=disruption_budgets), budget) as planner:
         return planner.find(job)
 
@@ -162,10 +158,10 @@ def find_plans(
                 without[job.key] = failed[shape].with_details({**failed[shape].details, "job": job.full_name})
                 continue
             plan = planner.find(job)
-            if isinstance(plan, NoPlan):
-                without[job.key] = plan.reason
+            if isinstance(plan, Reason):
+                without[job.key] = plan
                 if shape is not None:
-                    failed[shape] = plan.reason
+                    failed[shape] = plan
             else:
                 plans.append(plan)
                 planner.suppose_relocation()
@@ -210,13 +206,13 @@ class Planner:
             ordered += sorted((job for job in waiting if job.queue == queue.name), key=session.job_key)
         return ordered
 
-    def find(self, job: Job) -> MovePlan | NoPlan:
+    def find(self, job: Job) -> MovePlan | Reason:
         with self._units.view.what_if.with_pods(job):
             search = _Search(self._units, job, self._budget)
             try:
                 plan = search.find()
             except TooCostly as costly:
-                return NoPlan(costly.reason)
+                return costly.reason
         self._relocation = search.best
         return plan
 
@@ -288,19 +284,19 @@ class _Search:
 
     # -- whether it waits for holes ----------------------------------------------------------------
 
-    def find(self) -> MovePlan | NoPlan:
+    def find(self) -> MovePlan | Reason:
         job, session = self.job, self.session
         with session.reservations.open_to(job.key):
             reason = self._no_plan_needed()
             if reason is not None:
-                return NoPlan(reason)
+                return reason
             try:
                 why = self._greedy()
                 self._compare_all()
             except _OutOfSteps:
                 why = None
                 if self.best is None:
-                    return NoPlan(PLAN_TOO_COSTLY(job=job.full_name))
+                    return PLAN_TOO_COSTLY(job=job.full_name)
         best = self.best
         if best is None:
             text = why.message if why is not None else "no running job that may be moved is in the way"
@@ -308,12 +304,12 @@ class _Search:
             hints = [reason.message for reason in staying[:_NAMED]]
             if len(staying) > _NAMED:
                 hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
-            return NoPlan(NO_MOVES_HELP(job=job.full_name, why=text).with_hints(hints))
+            return NO_MOVES_HELP(job=job.full_name, why=text).with_hints(hints)
         plan = self._plan(best)
         if plan_size(plan) > MAX_PLAN:
             pods = len(best.room) + len(best.targets)
             text = f"a plan with {counted(pods, 'pod')} is too large for the record of the scheduler"
-            return NoPlan(NO_MOVES_HELP(job=job.full_name, why=text))
+            return NO_MOVES_HELP(job=job.full_name, why=text)
         return plan
 
     def _no_plan_needed(self) -> Reason | None:

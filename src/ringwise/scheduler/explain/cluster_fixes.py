@@ -20,7 +20,7 @@ from ringwise.plugins.predicates.reasons import (
 )
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
-from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, Planner
+from ringwise.scheduler.defragment.search import PlanBudget, Planner
 from ringwise.scheduler.defragment.units import Units
 from ringwise.scheduler.explain.closest_nodes import ClosestNode
 from ringwise.scheduler.explain.fix_search import (
@@ -147,8 +147,8 @@ def move_fixes(search: FixSearch) -> Iterator[Fix]:
         return
     budgets, unread = search.budget.disruption_budgets()
     plan = Planner(Units(view, search.now, budgets=budgets), PlanBudget(_MOVE_STEPS)).find(job)
-    if isinstance(plan, NoPlan):
-        search.cut_short = search.cut_short or plan.reason.code == PLAN_TOO_COSTLY.code
+    if isinstance(plan, Reason):
+        search.cut_short = search.cut_short or plan.code == PLAN_TOO_COSTLY.code
         return
     search.budget.omitted += unread
     moved = plan.moved_jobs
