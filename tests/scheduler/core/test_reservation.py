@@ -14,7 +14,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.framework import budget
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, Publish
+from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, Publish, RecordJobEvent
 from ringwise.messages.events import Decide
 from ringwise.scheduler.cache.running_jobs import JobRun, running_jobs
 from ringwise.scheduler.core import job_backoff, reservation
@@ -785,6 +785,24 @@ def test_who_runs_longer_than_it_said_is_warned_and_evicted_for_who_waits_for_no
     rig.run()
     assert sorted(rig.nodes_of("big")) == ["n1", "n2"]
     assert len(rig.messages("ExpectedDurationExceeded")) == 1
+
+
+def test_jobs_that_exceed_their_durations_together_are_warned_in_the_order_in_which_they_started() -> None:
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
+    rig.submit("old", chips=8, expected="2h")
+    rig.run()
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    rig.step(600)
+    names = [f"liar{number}" for number in range(8)]
+    for name in names:
+        rig.submit(name, chips=1, expected="30m")
+    rig.run()
+    started = [one.pod for one in rig.commands if isinstance(one, Bind) and one.pod.startswith("liar")]
+    commands = rig.step(1801)
+    warned = [one.key for one in commands if isinstance(one, RecordJobEvent)]
+    assert warned == [f"default/{name.removesuffix('-0')}" for name in started]
+    assert len(warned) == len(names)
 
 
 @pytest.mark.parametrize("chips", [0, 8])

@@ -145,8 +145,10 @@ class Overruns(Component):
 
     def publish(self, now: int) -> Sequence[Command]:
         borrowed = self._reservations.borrowed
-        for uid in borrowed.keys() - self._followed:
-            self._due.put(uid, borrowed[uid].until)
+        # In the order in which they started: that of a set would differ between processes.
+        for uid, one in borrowed.items():
+            if uid not in self._followed:
+                self._due.put(uid, one.until)
         self._followed = set(borrowed)
         return ()
 
