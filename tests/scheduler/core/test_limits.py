@@ -417,7 +417,9 @@ def test_a_limit_that_is_lowered_ends_nobody_and_a_job_that_is_rescheduled_comes
 
 
 @pytest.mark.parametrize(
-    ("pods", "chips", "min_member", "asks"), [(6, 8, 6, 8), (2, 4, 2, 8)], ids=["minMember", "chips"]
+    ("pods", "chips", "min_member", "asks"),
+    [(6, 8, 6, 8), (6, 8, 3, 8), (2, 4, 2, 8)],
+    ids=["minMember", "one pod more", "chips"],
 )
 def test_nobody_exceeds_a_limit_with_more_than_he_lost(
     pods: int, chips: int, min_member: int, asks: int
@@ -580,6 +582,24 @@ def test_the_user_of_a_job_that_was_moved_is_counted_where_it_runs() -> None:
     assert started(made, "b", "c") == ["b"]
 
 
+def test_a_job_with_pods_in_two_queues_is_one_job_of_its_user() -> None:
+    made = Rig(6, actions=PLAIN, **GUARDED)
+    for queue in ("one", "two"):
+        limit_queue(made, queue, max_chips=8)
+    limit_queue(made, "three")
+    made.tell(UsageLimit("each", user="*", hard={RUNNING_JOBS: 2}))
+    made.submit("a", pods=2, chips=8, min_available=1, queue="one", annotations=user("ann"))
+    made.run()
+    move(made, "a", "two")
+    assert held(made, "one", "two") == [8, 8]
+    made.change_group("a", annotations=user("bob"))
+    made.run()
+    for name in ("b", "c"):
+        made.submit(name, chips=8, queue="three", annotations=user("bob"))
+    made.run()
+    assert started(made, "b", "c") == ["b"]
+
+
 def test_what_a_moved_job_lost_is_kept_where_it_was_and_returns_within_the_limits_of_the_new_queue() -> None:
     made = Rig(6, actions=PLAIN)
     for queue in ("one", "two"):
@@ -687,6 +707,20 @@ def test_a_burst_is_lent_while_nobody_else_needs_it_and_given_back() -> None:
     made.gone("b-0")
     made.run()
     assert started(made, "a", "x") == ["a", "x"]
+
+
+def test_no_more_is_given_back_than_was_lent() -> None:
+    made = Rig(2, actions=WITH_RECLAIM, tiers=gangs_may_end())
+    limit_queue(made, max_chips=8, burst_chips=8)
+    limit_queue(made, "other")
+    made.submit("a", chips=8, preemptable=True)
+    made.submit("b", chips=8, preemptable=True)
+    made.run()
+    assert started(made, "a", "b") == ["a", "b"]
+    # Only the last one that started is above the limit, and its node alone is of no use.
+    made.submit("x", pods=2, chips=8, queue="other")
+    made.run()
+    assert made.evictions() == []
 
 
 def test_others_come_before_a_burst_in_the_same_turn() -> None:

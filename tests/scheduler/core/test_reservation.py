@@ -453,20 +453,26 @@ def test_a_gang_of_cpu_pods_that_waited_long_gets_a_reservation() -> None:
 
 def test_a_job_of_which_a_part_runs_does_not_wait_for_its_own_pods() -> None:
     rig = Rig(actions=PLAIN, reservation_after=600)
-    rig.node("n1", cpu_milli=2000)
-    rig.submit("train", pods=2, chips=0, cpu_milli=1000)
-    rig.run()
-    assert rig.nodes_of("train") == ["n1", "n1"]
-    rig.tell(ev.PodGone(rig.pods["train-1"].uid))
+    rig.node("n1", cpu_milli=4000)
     rig.submit("old", chips=0, cpu_milli=1000)
     rig.run()
-    assert rig.nodes_of("old") == ["n1"]
-    rig.replacement("train-1")
+    rig.step(1)
+    rig.submit("train", pods=3, chips=0, cpu_milli=1000)
+    rig.run()
+    lost = ("train-1", "train-2")
+    for number, name in enumerate(lost):
+        rig.step(1)
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        rig.submit(f"late-{number}", chips=0, cpu_milli=1000)
+        rig.run()
+        assert rig.nodes_of(f"late-{number}") == ["n1"]
+    for name in lost:
+        rig.replacement(name)
     rig.run()
     rig.step(600)
     kept = kept_for(rig, "train")
     assert kept is not None
-    assert kept.awaited == {rig.pods["old-0"].uid}
+    assert kept.awaited == {rig.pods[name].uid for name in ("old-0", "late-0-0")}
 
 
 def test_what_is_left_beside_reserved_cpu_is_used_at_once() -> None:
