@@ -15,7 +15,7 @@ from ringwise.kube.run.volcano_counts import milliseconds
 from ringwise.kube.run.watchdog import STALL_TIMEOUT
 from ringwise.kube.watch.invalid_objects import BadObject, InvalidObjects
 from ringwise.kube.watch.job_templates import JobTemplates
-from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
+from ringwise.kube.watch.kinds import WatchTarget, watched_kinds
 from ringwise.kube.watch.readers import Observed
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.accounts import AccountKeeper, AccountStore, ConfigMapAccounts
@@ -138,7 +138,22 @@ class LeaderTerm:
             kinds.insert(0, (WatchTarget(JOB_COMMANDS, optional=True), self._job_commands))
         #: What is done once, when this replica starts to lead.
         self._first_work = OrderedWork()
-        self._reflectors = [self._reflector(target, reader) for target, reader in kinds]
+        self._reflectors = [
+            Reflector(
+                self._client,
+                target,
+                reader,
+                self.core.put,
+                clock=self._clock,
+                rng=context.rng,
+                malformed=self.malformed,
+                observer=self._observer,
+                page_size=settings.page_size,
+                on_crash=on_crash,
+                without_forbidden=settings.without_forbidden,
+            )
+            for target, reader in kinds
+        ]
         self._pods = next(one for one in self._reflectors if one.target.resource == PODS)
 
     def __len__(self) -> int:
@@ -240,21 +255,6 @@ class LeaderTerm:
         except Exception as defect:
             # A lost command would leave chips held for a pod that does not get them.
             self._on_crash(defect)
-
-    def _reflector(self, target: WatchTarget, reader: Reader) -> Reflector:
-        return Reflector(
-            self._client,
-            target,
-            reader,
-            self.core.put,
-            clock=self._clock,
-            rng=self._context.rng,
-            malformed=self.malformed,
-            observer=self._observer,
-            page_size=self._settings.page_size,
-            on_crash=self._on_crash,
-            without_forbidden=self._settings.without_forbidden,
-        )
 
     def _executor(self) -> Executor:
         creations = Creations()
