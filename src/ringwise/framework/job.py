@@ -120,7 +120,7 @@ class Job:
     non_preempting: frozenset[str] = frozenset()
     created: int = 0
     min_available: int = 1
-    min_per_task: Mapping[str, int] = field(default_factory=dict)
+    min_per_task: Mapping[str, int] = EMPTY
     #: PodGroup values win over pod values.
     labels: Mapping[str, str] = EMPTY
     annotations: Mapping[str, str] = EMPTY
@@ -141,7 +141,7 @@ class Job:
     #: Time the first pods of the present run were placed.
     started: int | None = None
     #: By rank, while the job is being rescheduled.
-    previous_nodes: dict[int, PreviousNode] = field(default_factory=dict)
+    previous_nodes: Mapping[int, PreviousNode] = EMPTY
     #: By uid of the terminating pod. Kept with the previous nodes.
     awaited_nodes: dict[str, AwaitedNode] = field(default_factory=dict)
     #: By uid. Kept with the previous nodes.
@@ -151,7 +151,7 @@ class Job:
     #: F2: while it lacks pods that it had. Kept by the fault handler.
     clock: RescheduleClock | None = None
     #: F3: chips that broke it, and how it avoids them. Kept by the fault handler.
-    cooling: dict[BrokenChip, CoolDown] = field(default_factory=dict)
+    cooling: Mapping[BrokenChip, CoolDown] = EMPTY
     #: When it was last preempted or reclaimed, in nanoseconds. Kept by the preemptions.
     preempted: int | None = None
     #: When pods were last evicted for it, in nanoseconds. Kept by the same.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, fields
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any
 
 from ringwise.records import dataclass
 from ringwise.wellknown import BATCH_API, GROUP_SUSPENDED, ORDINARY_GROUP_PREFIX, VOLCANO_SCHEDULER
@@ -24,18 +24,15 @@ _VCJOB_GROUP = BATCH_API.partition("/")[0]
 #: Pod phases in which a pod no longer holds resources.
 ENDED = frozenset({"Succeeded", "Failed"})
 
-V = TypeVar("V")
 
-
-class _Empty(dict[str, V]):
+class _Empty(dict[Any, Any]):
     """An empty map that can be a shared default: dataclasses refuse defaults without a hash."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return 0
 
 
-EMPTY: Mapping[str, str] = _Empty()
-EMPTY_CHIPS: Mapping[str, int] = _Empty()
+EMPTY: Mapping[Any, Any] = _Empty()
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,11 +432,11 @@ class DeviceReport:
     origin: str = ""
     rack: int | None = None
     #: What our own device plugin mounted: pod uid to chips (N8).
-    mounted: Mapping[str, int] = EMPTY_CHIPS
+    mounted: Mapping[str, int] = EMPTY
     #: The same for shares of chips: pod uid to its share.
     mounted_shares: Mapping[str, MountedShare] = _Empty()
     #: By uid, chips that a pod may have although no mount is recorded: no other pod gets them until it ends.
-    doubtful: Mapping[str, int] = EMPTY_CHIPS
+    doubtful: Mapping[str, int] = EMPTY
     #: Device ids that kubelet lists for its pods, by namespace/name, as our own device plugin read them;
     #: None: it reports none. For diagnosis only: ids are kubelet's, not chips.
     kubelet_ids: Mapping[str, int] | None = None

@@ -17,7 +17,7 @@ from ringwise.manifests.text.quantities import NANOSECONDS
 from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import ConfigMapWire, Texts, WireStruct
 from ringwise.records import dataclass
-from ringwise.state.model import EMPTY_CHIPS, DeviceReport, MountedShare, ReportedFault
+from ringwise.state.model import EMPTY, DeviceReport, MountedShare, ReportedFault
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_prefix, mask_of
 from ringwise.topology.numbers import INT32, whole_number
@@ -175,7 +175,7 @@ def _of_resource(written: Mapping[str, str], resource: str, key: str, issues: Fi
         uid: mask_of(chips_in(names, resource, keyed(path, uid), issues))
         for uid, names in written.items()
         if names.strip().startswith(prefix)
-    } or EMPTY_CHIPS
+    } or EMPTY
 
 
 def _shares_of_resource(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 
 from ringwise.durations import plain_duration
 from ringwise.framework.gangs.visible_devices import refused_choice
@@ -554,9 +553,14 @@ class JobBook:
         chip_pod = next((pod for pod in members if pod.cls.chips), first)
         queue = job.queue
         # Values of the PodGroup win over values of the pod.
-        objects = [one for one in (chip_pod, group) if one is not None]
-        job.labels = dict(chain.from_iterable(one.labels.items() for one in objects))
-        job.annotations = dict(chain.from_iterable(one.annotations.items() for one in objects))
+        job.labels = job.annotations = EMPTY
+        for one in (chip_pod, group):
+            if one is not None:
+                # What one of them has alone is not copied: there are tens of thousands of jobs.
+                job.labels = {**job.labels, **one.labels} if job.labels else one.labels
+                job.annotations = (
+                    {**job.annotations, **one.annotations} if job.annotations else one.annotations
+                )
         job.defects = ()
         if group is not None:
             job.name = group.job_name
@@ -693,10 +697,13 @@ class JobBook:
         if default is not None and default.never_preempts:
             # The class of pods that name none.
             classes.add("")
-        job.non_preempting = frozenset(
-            pod.uid
-            for pod in job.pods.values() or job.prospective
-            if (pod.never_preempts if pod.never_preempts is not None else pod.priority_class in classes)
+        job.non_preempting = (
+            frozenset(
+                pod.uid
+                for pod in job.pods.values() or job.prospective
+                if (pod.never_preempts if pod.never_preempts is not None else pod.priority_class in classes)
+            )
+            or _NO_PODS
         )
 
     def _priority(self, job: Job) -> int:
@@ -723,6 +730,8 @@ class JobBook:
         return max(defaults, key=lambda cls: (cls.value, cls.name), default=None)
 
 
+#: One object for all jobs: since Python 3.10 each call of `frozenset` creates another one.
+_NO_PODS: frozenset[str] = frozenset()
 _TOO_MANY_STEPS = (
     "spec.subGroupPolicy of its PodGroup costs too much to apply to its pods: name fewer labels and values, "
     "or one label with one value in each labelSelector"

@@ -17,6 +17,7 @@ from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, on_job
+from ringwise.state.model import EMPTY
 
 #: Names in `minResources` that only ResourceQuotas have; the use of pods is not counted under them.
 _QUOTA_NAMES = ("requests.", "limits.", "count/")
@@ -81,7 +82,7 @@ class JobClaims(Component):
             job.min_available,
             placed + pending,
             gated,
-            {**group.min_resources, **job.min_resources()} if group is not None else {},
+            ({**group.min_resources, **job.min_resources()} if group is not None else None) or EMPTY,
             job.requested(),
         )
 
