@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from ringwise.grammar import amount_text
 from ringwise.records import dataclass
@@ -30,8 +31,9 @@ def without_quota_names(amounts: Mapping[str, Amount]) -> Amounts:
     }
 
 
-def amounts_of(pod_class: PodClass) -> Amounts:
-    """What one pod of this class requests; a resource that is absent is not requested."""
+@lru_cache(maxsize=4096)
+def amounts_of(pod_class: PodClass) -> Mapping[str, Amount]:
+    """What one pod of this class requests, never changed; a resource that is absent is not requested."""
     requests: Amounts = {}
     if pod_class.cpu_milli:
         requests["cpu"] = pod_class.cpu_milli
@@ -46,7 +48,7 @@ def amounts_of(pod_class: PodClass) -> Amounts:
         requests[part.resource] = simplified(Decimal(part.hundredths) / 100) if is_share else part.count
     for name, amount in pod_class.extended:
         requests[name] = requests.get(name, 0) + amount
-    return requests
+    return {name: amount for name, amount in requests.items() if amount}
 
 
 def request_text(pod_class: PodClass) -> str:
@@ -68,6 +70,15 @@ def add(total: Amounts, more: Mapping[str, Amount], times: int = 1) -> None:
             total[name] = value if type(value) is int else simplified(value)
         else:
             total.pop(name, None)
+
+
+def added(before: Mapping[str, Amount], more: Mapping[str, Amount], times: int = 1) -> Mapping[str, Amount]:
+    """Return the sum, never changed: thousands of jobs with one pod share what its class requests."""
+    if not before and times == 1:
+        return more
+    total = dict(before)
+    add(total, more, times)
+    return total
 
 
 def simplified(amount: Amount) -> Amount:

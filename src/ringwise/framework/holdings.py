@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ringwise.framework.amounts import Amount, Amounts, add
+from ringwise.framework.amounts import Amount, added
 from ringwise.state.limits import RUNNING_JOBS
+from ringwise.state.model import EMPTY
 
 
 class Scope(NamedTuple):
@@ -59,21 +60,19 @@ class Holdings:
         #: Those that are counted: limits have them.
         self.shapes: tuple[Shape, ...] = ()
         #: By job and queue: pods with a node, and what they request. A job that was moved may count for
-        #: several. Here and below, amounts are replaced and never changed: copies have them, too.
+        #: several.
         self.held: dict[tuple[str, str], tuple[int, Mapping[str, Amount]]] = {}
         #: By job: pods with a node.
         self._pods: dict[str, int] = {}
         #: Amounts of resources, and `runningJobs`: jobs with a pod that has a node.
-        self.used: dict[Scope, Amounts] = {}
+        self.used: dict[Scope, Mapping[str, Amount]] = {}
 
     def add(self, job: str, queue: str, amounts: Mapping[str, Amount], times: int) -> None:
         if not job:
             return
-        pods, held = self.held.get((job, queue), (0, {}))
-        more = dict(held)
-        add(more, amounts, times)
+        pods, held = self.held.get((job, queue), (0, EMPTY))
         if pods + times:
-            self.held[job, queue] = pods + times, more
+            self.held[job, queue] = pods + times, added(held, amounts, times)
         else:
             self.held.pop((job, queue), None)
         before = self._pods.get(job, 0)
@@ -91,9 +90,7 @@ class Holdings:
         """`begins`: 1 if the job did not run before, -1 if it runs no more; `begins_here`: in this queue."""
         for scope in self.scopes(job, queue):
             jobs = begins_here if scope.queue else begins
-            used = dict(self.used.get(scope, {}))
-            add(used, amounts, times)
-            add(used, {RUNNING_JOBS: jobs})
+            used = added(added(self.used.get(scope, EMPTY), amounts, times), {RUNNING_JOBS: jobs})
             if used:
                 self.used[scope] = used
             else:

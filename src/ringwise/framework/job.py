@@ -9,7 +9,15 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ringwise.framework.amounts import Amounts, add, amounts_of, simplified, without_quota_names
+from ringwise.framework.amounts import (
+    Amount,
+    Amounts,
+    add,
+    added,
+    amounts_of,
+    simplified,
+    without_quota_names,
+)
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.framework.sub_groups import SubGroup, TooManySteps, cut
@@ -165,7 +173,7 @@ class Job:
     may_not_evict: bool = False
     inqueue: bool = False
     validated: bool = False
-    requested_total: Amounts | None = None
+    requested_total: Mapping[str, Amount] | None = None
     #: Replicas that its vcjob orders in tasks with chips and in tasks without; 0 where it has no vcjob.
     ordered_chip_pods: int = 0
     ordered_other_pods: int = 0
@@ -297,13 +305,13 @@ class Job:
         """How many pods with chips its vcjob, or the owner of its PodGroup, creates; 0 or 1 if unknown."""
         return max(self.ordered_chip_pods, self.group.replicas if self.group is not None else 0)
 
-    def requested(self) -> Amounts:
+    def requested(self) -> Mapping[str, Amount]:
         """What all its pods request together."""
         if self.requested_total is None:
             self.note_contents()
-            total: Amounts = {}
+            total: Mapping[str, Amount] = EMPTY
             for pod in self.in_order:
-                add(total, amounts_of(pod.cls))
+                total = added(total, amounts_of(pod.cls))
             self.requested_total = total
         return self.requested_total
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
-from ringwise.framework.amounts import Amount, Amounts, add, as_number, smaller
+from ringwise.framework.amounts import Amount, Amounts, add, amounts_of, as_number, smaller
 from ringwise.framework.holdings import Scope, Shape
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import (
@@ -236,7 +236,7 @@ class LimitTable:
         limited = {what for _, limit in limits for what in limit.hard}
         total: Amounts = {}
         for pod in pods:
-            requests = self._usage.amounts(pod.cls)
+            requests = amounts_of(pod.cls)
             add(total, {name: amount for name, amount in requests.items() if name in limited})
         return total
 

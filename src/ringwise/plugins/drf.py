@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import partial
 
-from ringwise.framework.amounts import Amount, Amounts, add, share
+from ringwise.framework.amounts import Amount, Amounts, add, amounts_of, share
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
     ALLOCATED,
@@ -154,7 +154,7 @@ class Drf:
         """Victims whose job keeps at least the share that the preempting job gets."""
         usage = self._session.usage
         gets = dict(usage.used_by_job(job.key))
-        add(gets, usage.amounts(pod.cls))
+        add(gets, amounts_of(pod.cls))
         target = share(gets, usage.capacity)
         left: dict[str, Amounts] = {}
         victims = []
@@ -165,7 +165,7 @@ class Drf:
                 continue
             used = left.setdefault(owner.key, dict(usage.used_by_job(owner.key)))
             without = dict(used)
-            add(without, usage.amounts(candidate.cls), -1)
+            add(without, amounts_of(candidate.cls), -1)
             rest = share(without, usage.capacity)
             if target < rest or abs(target - rest) <= _EQUAL:
                 left[owner.key] = without
@@ -180,7 +180,7 @@ class Drf:
             largest = max(self._remaining_share(job) for job in victims.jobs.values())
             entry = self._largest[victims.name] = victims, largest
         gets = dict(usage.used_by_job(job.key))
-        add(gets, usage.amounts(pod.cls))
+        add(gets, amounts_of(pod.cls))
         return entry[1] + _EQUAL < share(gets, usage.capacity)
 
     def _remaining_share(self, job: Job) -> float:
@@ -189,7 +189,7 @@ class Drf:
         shares = []
         for cls in {id(pod.cls): pod.cls for pod in job.pods.values()}.values():
             without = dict(usage.used_by_job(job.key))
-            add(without, usage.amounts(cls), -1)
+            add(without, amounts_of(cls), -1)
             shares.append(share(without, usage.capacity))
         return max(shares, default=0.0)
 
@@ -201,8 +201,8 @@ class Drf:
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Victims whose queue still comes after the reclaiming one when the pod is placed."""
         usage, tree = self._session.usage, self._tree
-        gets = usage.amounts(pod.cls)
-        moved: list[tuple[str, Amounts]] = []
+        gets = amounts_of(pod.cls)
+        moved: list[tuple[str, Mapping[str, Amount]]] = []
         victims = []
         tree.move(job.queue, gets, 1)
         try:
@@ -212,7 +212,7 @@ class Drf:
                 queue = usage.queue_of(uid, owner.queue) if owner is not None else job.queue
                 if queue == job.queue:
                     continue
-                gives = usage.amounts(candidate.cls)
+                gives = amounts_of(candidate.cls)
                 tree.move(queue, gives, -1)
                 if tree.shares(job.queue) < tree.shares(queue):
                     moved.append((queue, gives))
@@ -227,7 +227,7 @@ class Drf:
 
     def _count(self, job: Job, pod: Pod, node: int, sign: int) -> None:
         usage = self._session.usage
-        amounts = usage.amounts(pod.cls)
+        amounts = amounts_of(pod.cls)
         self._tree.move(usage.queue_of(pod.uid, job.queue), amounts, sign)
         # If the job was moved to another queue, its pods wait in that one.
         self._tree.want(job.queue, amounts, -sign)

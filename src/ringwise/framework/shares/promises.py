@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ringwise.framework.amounts import Amount, Amounts, add, lacking
+from ringwise.framework.amounts import Amount, Amounts, add, amounts_of, lacking
 from ringwise.framework.extension_points import JOB_ENQUEUED
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_QUOTA_INSUFFICIENT
@@ -31,7 +31,7 @@ class Promises:
         self._reserved_in: dict[str, Amounts] = {}
         session.register(JOB_ENQUEUED, self.enqueued)
 
-    def needs(self, job: Job) -> Amounts:
+    def needs(self, job: Job) -> Mapping[str, Amount]:
         """What the job is promised when it is enqueued: `minResources` less what gated pods ask for.
 
         Gated pods cannot use it yet. The gate of the queue counts as none: it is removed with this promise.
@@ -42,7 +42,7 @@ class Promises:
         gated: Amounts = {}
         for pod in job.pods.values():
             if pod.gated and not pod.queue_gated:
-                add(gated, self._session.usage.amounts(pod.cls))
+                add(gated, amounts_of(pod.cls))
         needs = job.min_resources()
         return {name: max(0, amount - gated.get(name, 0)) for name, amount in needs.items()}
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from ringwise.framework.amounts import Amount, Amounts, add, share
+from ringwise.framework.amounts import Amount, Amounts, add, amounts_of, share
 from ringwise.framework.extension_points import QUEUE_SHARE, QueueShare
 from ringwise.framework.gangs.gang_placement import missing_pods
 from ringwise.framework.job import Job
@@ -199,11 +199,13 @@ def _requested(session: Session) -> dict[str, Amounts]:
             classes = {id(pod.cls): pod.cls for pod in job.pods.values()}
             counts = Counter(id(pod.cls) for pod in job.pods.values() if session.is_pending(pod))
             for cls, pods in counts.items():
-                add(result[job.queue], session.usage.amounts(classes[cls]), pods)
+                add(result[job.queue], amounts_of(classes[cls]), pods)
     return result
 
 
-def _sum(amounts: Mapping[str, Amounts], queues: Iterable[str], offered: Iterable[str]) -> Amounts:
+def _sum(
+    amounts: Mapping[str, Mapping[str, Amount]], queues: Iterable[str], offered: Iterable[str]
+) -> Amounts:
     total: Amounts = {}
     for name in queues:
         add(total, amounts.get(name, {}))

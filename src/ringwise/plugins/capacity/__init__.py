@@ -11,7 +11,9 @@ reason; Volcano schedules nothing at all then.
 
 from __future__ import annotations
 
-from ringwise.framework.amounts import Amounts, add
+from collections.abc import Mapping
+
+from ringwise.framework.amounts import Amount, Amounts, add, amounts_of
 from ringwise.framework.arguments import boolean, integer
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
@@ -118,7 +120,7 @@ class Capacity:
         reason = self._refusal(node)
         if reason is not None:
             return reason
-        requests = self._session.usage.amounts(pod.cls)
+        requests = amounts_of(pod.cls)
         for tested in self._tree.tested(node):
             used = self._tree.used(tested) if tested.limit else {}
             reason = beyond_capability(tested.name, requests, used, tested.limit)
@@ -162,11 +164,11 @@ class Capacity:
         node = self._tree[queue.name]
         if node is None or self.allocatable(queue, pod) is not None:
             return False
-        requests = self._session.usage.amounts(pod.cls)
+        requests = amounts_of(pod.cls)
         levels = self._reclaim_level if self._by_tree else 0
         return any(self._deserves(one, requests) for one in (node, *node.above[:levels]))
 
-    def _deserves(self, node: QueueNode, requests: Amounts) -> bool:
+    def _deserves(self, node: QueueNode, requests: Mapping[str, Amount]) -> bool:
         used = self._tree.used(node)
         return any(
             node.deserved.get(name, 0) and used.get(name, 0) + amount <= node.deserved[name]
@@ -176,7 +178,7 @@ class Capacity:
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Pods of queues above what they deserve, never below a guarantee; each one counts for the next."""
         taker = self._tree[job.queue]
-        wanted = self._session.usage.amounts(pod.cls)
+        wanted = amounts_of(pod.cls)
         left: dict[str, Amounts] = {}
         victims = []
         for uid in candidates:
@@ -186,7 +188,7 @@ class Capacity:
             node = self._tree[queue]
             if node is None or taker is None:
                 continue
-            gives = self._session.usage.amounts(candidate.cls)
+            gives = amounts_of(candidate.cls)
             if not gives.keys() & wanted.keys() or not self._may_give(taker, node, gives, left):
                 continue
             for one in (node, *node.above):
@@ -199,13 +201,15 @@ class Capacity:
         taker, node = self._tree[job.queue], self._tree[victims.name]
         if node is None or taker is None:
             return True
-        amounts, wanted = self._session.usage.amounts, self._session.usage.amounts(pod.cls)
+        wanted = amounts_of(pod.cls)
         return not any(
             gives.keys() & wanted.keys() and self._may_give(taker, node, gives, {})
-            for gives in map(amounts, victims.classes)
+            for gives in map(amounts_of, victims.classes)
         )
 
-    def _may_give(self, taker: QueueNode, node: QueueNode, gives: Amounts, left: dict[str, Amounts]) -> bool:
+    def _may_give(
+        self, taker: QueueNode, node: QueueNode, gives: Mapping[str, Amount], left: dict[str, Amounts]
+    ) -> bool:
         used = self._left(node, left)
         if any(
             used.get(name, 0) - gives.get(name, 0) < least
@@ -224,7 +228,7 @@ class Capacity:
                 return False
         return True
 
-    def _exceeds(self, node: QueueNode, gives: Amounts, left: dict[str, Amounts]) -> bool:
+    def _exceeds(self, node: QueueNode, gives: Mapping[str, Amount], left: dict[str, Amounts]) -> bool:
         """It uses more than it deserves of something the pod uses, or deserves nothing of it."""
         names = gives.keys() & node.deserved.keys()
         used = self._left(node, left)

@@ -119,7 +119,7 @@ class QueueTree:
 
     # -- reading -------------------------------------------------------------------------
 
-    def used(self, node: QueueNode) -> Amounts:
+    def used(self, node: QueueNode) -> Mapping[str, Amount]:
         """What the queue and all below it use now."""
         by_queue = self._session.usage.used_by_queue
         if len(node.below) == 1:

@@ -7,10 +7,10 @@ may have a limit for each group in the annotation `volcano.sh/nodegroup-resource
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from ringwise.framework.amounts import Amounts, add, lacking
+from ringwise.framework.amounts import Amount, Amounts, add, amounts_of, lacking
 from ringwise.framework.arguments import boolean
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
@@ -68,7 +68,7 @@ class NodeGroup:
             return None
         rules = self._rules_of(queue)
         nodes = self._session.state.nodes
-        requests = self._session.usage.amounts(pod.cls)
+        requests = amounts_of(pod.cls)
 
         def check(number: int) -> Reason | None:
             node = nodes[number]
@@ -116,7 +116,7 @@ class NodeGroup:
 
     # -- how much ------------------------------------------------------------------------
 
-    def _beyond_limit(self, queue: Queue, group: str, requests: Amounts) -> Reason | None:
+    def _beyond_limit(self, queue: Queue, group: str, requests: Mapping[str, Amount]) -> Reason | None:
         limit = queue.node_group_limits[group]
         used = self._used_by(queue).get(group, {})
         over = lacking(requests, used, limit)
@@ -149,7 +149,7 @@ class NodeGroup:
         node = self._session.state.nodes[number]
         group = node.labels.get(NODE_GROUP_NAME) if node is not None else None
         if group is not None:
-            add(used.setdefault(group, {}), self._session.usage.amounts(pod.cls), sign)
+            add(used.setdefault(group, {}), amounts_of(pod.cls), sign)
 
     def _count_change(self, job: Job, pod: Pod, node: int, sign: int) -> None:
         used = self._used.get(self._session.usage.queue_of(pod.uid, job.queue))

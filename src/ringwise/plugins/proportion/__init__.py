@@ -14,7 +14,7 @@ Three cases in which such a limit would leave resources idle that a job could us
 
 from __future__ import annotations
 
-from ringwise.framework.amounts import Amounts, add, lacking, share, smaller
+from ringwise.framework.amounts import Amounts, add, amounts_of, lacking, share, smaller
 from ringwise.framework.extension_points import (
     ALLOCATABLE,
     JOB_ENQUEUEABLE,
@@ -107,7 +107,7 @@ class Proportion:
     def _beyond_share(self, queue: Queue, pod: Pod) -> Reason | None:
         if queue.state != _OPEN:
             return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
-        requests, used = self._usage.amounts(pod.cls), self._usage.used_by_queue(queue.name)
+        requests, used = amounts_of(pod.cls), self._usage.used_by_queue(queue.name)
         capability = self._accounts.capability(queue)
         reason = beyond_capability(queue.name, requests, used, capability)
         if reason is not None:
@@ -138,7 +138,7 @@ class Proportion:
         if reserved_against(self._session, (queue.name,), job.key):
             return False
         gang = self._accounts.promises.needs(job)
-        requests = self._usage.amounts(pod.cls)
+        requests = amounts_of(pod.cls)
         return (
             bool(lacking(gang, {}, self._accounts.deserved(queue.name)))
             and not lacking(gang, {}, self._accounts.limit(queue))
@@ -157,7 +157,7 @@ class Proportion:
                 continue
             used = left.setdefault(queue, dict(self._usage.used_by_queue(queue)))
             deserved = self._accounts.deserved(queue)
-            gives = self._usage.amounts(candidate.cls)
+            gives = amounts_of(candidate.cls)
             if any(name in deserved and used.get(name, 0) > deserved[name] for name in gives):
                 add(used, gives, -1)
                 victims.append(uid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ringwise.framework.amounts import Amounts, WeightedClaim, add, lacking, share_out
+from ringwise.framework.amounts import Amount, Amounts, WeightedClaim, add, amounts_of, lacking, share_out
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.shares.promises import Promises
@@ -90,7 +90,7 @@ class QueueAccounts:
             pending: Amounts = {}
             for pod in job.pods.values() if job is not None else ():
                 if session.is_pending(pod):
-                    add(pending, session.usage.amounts(pod.cls))
+                    add(pending, amounts_of(pod.cls))
             reserved = session.usage.reserved.of(key)
             add(total, {name: max(0, amount - pending.get(name, 0)) for name, amount in reserved.items()})
         return total
@@ -145,7 +145,7 @@ class QueueAccounts:
         result: Amounts = {}
         for pod in job.pods.values():
             if session.is_pending(pod):
-                requests = session.usage.amounts(pod.cls)
+                requests = amounts_of(pod.cls)
                 add(result, {name: requests[name] for name in session.usage.capacity if name in requests})
         return result
 
@@ -168,7 +168,7 @@ class QueueAccounts:
                 left.append(_Asking(one.job, dict(used), waits))
         self._asking = left
 
-    def _can_never_run(self, job: Job, queue: Queue, requests: Amounts) -> bool:
+    def _can_never_run(self, job: Job, queue: Queue, requests: Mapping[str, Amount]) -> bool:
         if job.defects or (job.reason is not None and job.reason.kind.stage is Stage.VALIDATE):
             return True
         limit = self.limit(queue)
@@ -180,9 +180,9 @@ class _GangPromises(Promises):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._gangs: dict[str, Amounts] = {}
+        self._gangs: dict[str, Mapping[str, Amount]] = {}
 
-    def needs(self, job: Job) -> Amounts:
+    def needs(self, job: Job) -> Mapping[str, Amount]:
         """What the job needs at once. Cached, because computing it orders the job's pods."""
         result = self._gangs.get(job.key)
         if result is None:

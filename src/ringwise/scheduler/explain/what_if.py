@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from ringwise.framework.amounts import Amounts, add
+from ringwise.framework.amounts import Amount, add, added
 from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gangs.gang_placement import has_pending_pods, missing_pods, node_filters, place_gang
@@ -31,6 +31,7 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.model import (
+    EMPTY,
     SOFT,
     Isolation,
     NetworkTopology,
@@ -449,18 +450,18 @@ class WhatIf:
         """Inside, the usage does not count the held chips, and the capacity counts the healed ones."""
         state, usage = self._state, self._usage
         self.sessions.capacity()
-        changes: list[tuple[Amounts, int]] = [(usage.capacity, healed)]
+        changes: list[tuple[dict[str, Mapping[str, Amount]], str, int]] = []
         for uid in state.pods_on[node]:
             placement = state.pods[uid]
             count = (placement.chips & held).bit_count()
             if count and placement.pod.cls.resource == resource:
                 key, queue = self._book.counts_for(uid, self._book.job_of(uid))
-                changes.append((usage.of_job(key), -count))
-                changes.append((usage.by_queue.setdefault(queue, {}), -count))
+                changes += [(usage.by_job, key, count), (usage.by_queue, queue, count)]
 
         def put(sign: int) -> None:
-            for amounts, change in changes:
-                add(amounts, {resource: sign * change})
+            add(usage.capacity, {resource: sign * healed})
+            for table, name, count in changes:
+                table[name] = added(table.get(name, EMPTY), {resource: count}, -sign)
 
         return _supposed(put, -1, 1)
 

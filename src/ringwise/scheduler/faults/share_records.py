@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ringwise.durations import SECOND
+from ringwise.framework.amounts import amounts_of
 from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, needed_pods
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, pod_order
@@ -221,7 +222,7 @@ class ShareRecords(Component):
         owner = owner_key(job, pod)
         self._touched[owner] = None
         share = self._shares.get(owner)
-        amounts = self._usage.amounts(pod.cls)
+        amounts = amounts_of(pod.cls)
         if share is None:
             alone = owner_of_pod(pod) if pod.group is None else ""
             share = ReservedQuota(job.key, ending.queue, {ending.rank: amounts}, pods_owner=alone)
@@ -251,7 +252,7 @@ class ShareRecords(Component):
                 continue
             if pod.phase == "Failed" or pod.deleting:
                 rank = self._rank(None, job, pod)
-                share.ranks[rank] = self._usage.amounts(pod.cls)
+                share.ranks[rank] = amounts_of(pod.cls)
                 if placements[uid].node >= 0:
                     share.leaving[uid] = rank
             elif is_placed(self._state, pod):
@@ -265,7 +266,7 @@ class ShareRecords(Component):
             # Ranks of pods without a node are assigned again while other pods come and go.
             while rank in held or rank in share.ranks:
                 rank += 1
-            share.ranks[rank] = self._usage.amounts(pod.cls)
+            share.ranks[rank] = amounts_of(pod.cls)
 
     @property
     def _hold(self) -> int:
