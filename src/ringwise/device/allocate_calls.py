@@ -73,6 +73,8 @@ class AllocateCalls:
     #: What kubelet listed last; None: it did not answer.
     listing: Listing | None = None
     serving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: Uids of pods that could not be corrected: the others come before them.
+    refused: set[str] = field(default_factory=set)
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> list[AllocateResult]:
         """One allocation for each container of a call (rule D2). Raises AllocationError."""
@@ -239,7 +241,9 @@ class AllocateCalls:
 
     async def correct(self) -> None:
         """Make the pods' annotations name what their containers have (rule D3)."""
-        for correction in self.allocator.corrections():
+        corrections = self.allocator.corrections()
+        self.refused.intersection_update(one.pod.uid for one in corrections)
+        for correction in sorted(corrections, key=lambda one: one.pod.uid in self.refused):
             pod = correction.pod
             try:
                 patched = await self._patch(pod, correction.annotations)
@@ -247,8 +251,12 @@ class AllocateCalls:
                 if _is_gone(error):
                     self.allocator.drop_pod(pod.uid, self.clock.now())
                     continue
+                self.refused.add(pod.uid)
                 self.observer.api_errors.inc("correction")
                 _LOG.warning("annotations not corrected", pod=pod.key, why=str(error))
+                if isinstance(error, ApiError):
+                    # It may be the policy of one namespace that refuses it.
+                    continue
                 return
             self.allocator.corrected(correction, patched)
             self.observer.corrections.inc()
