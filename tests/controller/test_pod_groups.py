@@ -494,6 +494,7 @@ def test_the_group_of_a_job_says_whether_it_is_suspended() -> None:
 def test_the_group_of_a_set_without_replicas_is_deleted_as_often_as_it_is_there() -> None:
     lab = Lab()
     lab.put(owner_of(replicas=0))
+    lab.put(pod_of(phase="Succeeded"))
     made = group_for(pod_of(), owner_of())
     for _ in range(2):
         # Another client created it, and it is deleted at once.
@@ -515,6 +516,7 @@ def test_the_group_of_a_set_without_replicas_is_deleted_as_often_as_it_is_there(
 def test_a_foreign_group_with_the_name_of_ours_is_not_deleted() -> None:
     lab = Lab()
     lab.put(owner_of(replicas=0))
+    lab.put(pod_of(phase="Succeeded"))
     lab.put(group("podgroup-rs", owner=Owner("ReplicaSet", "other", "another", "apps/v1")))
     assert lab.turn() == []
 

@@ -131,3 +131,23 @@ async def test_what_makes_room_for_one_job_is_evicted_as_a_whole(
         told = {names[failure.uid]: (failure.why, failure.in_vain) for failure in one.failed}
         in_vain = {name: ("", True) for name in labels if refused}
         assert told == {**in_vain, **{name: (why, False) for name, why in refused.items()}}
+
+
+async def test_jobs_of_several_namespaces_make_room_together_or_not_at_all() -> None:
+    """A budget of any of them counts, with the number of its own pods."""
+    async with executing() as one:
+        uids = {}
+        for namespace, name in (("default", "a"), ("team", "b"), ("team", "c")):
+            made = pod(name)
+            made["metadata"] |= {"namespace": namespace, "labels": {"job": "train"}}
+            uids[name] = one.api.put(PODS, made)["metadata"]["uid"], namespace
+        guard = budget("few", 1, ALL)
+        guard["metadata"]["namespace"] = "team"
+        one.api.put(BUDGETS, guard)
+        await one.do(
+            *(Evict(uid, where, name, "preempt", by="x/urgent") for name, (uid, where) in uids.items())
+        )
+        assert len(one.api.all(PODS)) == 3
+        why = "disruption budget few allows 1 eviction, and 2 would be needed"
+        told = {failure.uid: (failure.why, failure.in_vain) for failure in one.failed}
+        assert [told[uids[name][0]] for name in "abc"] == [("", True), (why, False), (why, False)]

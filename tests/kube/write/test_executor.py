@@ -250,6 +250,25 @@ async def test_a_group_of_that_name_with_another_owner_is_neither_changed_nor_de
         assert one.api.all(EVENTS) == []
 
 
+async def test_a_group_that_gets_another_owner_after_the_check_is_not_changed() -> None:
+    async with executing() as one:
+        await one.do(CreateGroup(ordinary_group(1)))
+        taken: list[str] = []
+
+        def take(method: str, path: str) -> bool:
+            if method == "PATCH" and "podgroups" in path and not taken:
+                taken.append(path)
+                found = one.api.get(GROUPS, "default/podgroup-rs")
+                owners = [{**found["metadata"]["ownerReferences"][0], "name": "other", "uid": "other"}]
+                one.api.put(GROUPS, {**found, "metadata": {**found["metadata"], "ownerReferences": owners}})
+            return False
+
+        one.api.fault(take)
+        await one.do(CreateGroup(ordinary_group(3)))
+        assert taken
+        assert one.api.get(GROUPS, "default/podgroup-rs")["spec"]["minMember"] == 1
+
+
 async def test_a_pod_is_told_its_group_once() -> None:
     """A pod of the same name that came later gets nothing."""
     async with executing() as one:

@@ -49,6 +49,19 @@ async def test_a_patient_step_waits_and_gives_its_place_to_the_next_of_its_kind(
     assert done == ["counts 2"]
 
 
+async def test_a_patient_step_that_another_step_follows_at_once_does_not_wait() -> None:
+    done = list[str]()
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    ordered_work = OrderedWork(wait=wait)
+    ordered_work.add("job", [noting(done, "counts")], kind="Running", patient=True)
+    ordered_work.add("job", [noting(done, "deleted")])
+    await until(lambda: done == ["counts", "deleted"])
+    await ordered_work.finish()
+
+
 async def test_a_patient_step_keeps_no_other_step_waiting() -> None:
     done = list[str]()
 
