@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.actions.preempt import preempt
+from ringwise.actions.preempt import SPEC
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import JOB_PIPELINED, Vote
 from ringwise.framework.session import Session
@@ -440,7 +440,7 @@ def test_pods_are_evicted_only_for_a_job_that_is_pipelined_then(
     lab.job("new", chips=8, priority=9)
     gang = option("gang", {"preemptable": False})
     session = lab.session([gang, "priority", "topology910", *plugins], plugins={"veto": Veto})
-    preempt(session)
+    SPEC.run(session)
     assert len(session.evicted) == evicted
     assert (session.reservations.of("default/new") is not None) is bool(evicted)
 

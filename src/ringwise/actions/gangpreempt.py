@@ -10,17 +10,12 @@ from collections.abc import Iterator
 
 from ringwise.framework.evictions.bundles import ARGUMENTS, bundles_of
 from ringwise.framework.evictions.candidates import preemptable_pods
-from ringwise.framework.evictions.eviction import evict_for_starving
+from ringwise.framework.evictions.eviction import evicting_action
 from ringwise.framework.evictions.victim_search import VictimChoice
 from ringwise.framework.job import Job
-from ringwise.framework.registry import ActionSpec
 from ringwise.framework.session import Session
 
 NAME = "gangpreempt"
-
-
-def gangpreempt(session: Session) -> None:
-    evict_for_starving(session, NAME, choices_for)
 
 
 def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:
@@ -30,6 +25,6 @@ def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:
     yield VictimChoice(lower, session.preemptable, session.none_preemptable, bundles_of(session, NAME))
 
 
-SPEC = ActionSpec(
-    NAME, "evicts bundles of pods of the same queue to start a gang", gangpreempt, arguments=ARGUMENTS
+SPEC = evicting_action(
+    NAME, "evicts bundles of pods of the same queue to start a gang", choices_for, ARGUMENTS
 )

@@ -11,18 +11,14 @@ from collections.abc import Iterator
 
 from ringwise.framework.arguments import Argument, boolean, integer
 from ringwise.framework.evictions.candidates import preemptable_pods
-from ringwise.framework.evictions.eviction import evict_for_starving
+from ringwise.framework.evictions.eviction import evicting_action
 from ringwise.framework.evictions.victim_search import VictimChoice
 from ringwise.framework.gangs.domain_placement import obeys_topology
 from ringwise.framework.job import Job
-from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
+from ringwise.framework.registry import PREDICATE_ERROR_CACHE
 from ringwise.framework.session import Session
 
 NAME = "preempt"
-
-
-def preempt(session: Session) -> None:
-    evict_for_starving(session, NAME, choices_for)
 
 
 def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:
@@ -45,11 +41,11 @@ def _unused_number(name: str, default: int, meaning: str, maximum: int = 1_000_0
     return integer(name, default, meaning, maximum=maximum, has_effect=False)
 
 
-SPEC = ActionSpec(
+SPEC = evicting_action(
     NAME,
     "evicts pods of the same queue so that a job can start",
-    preempt,
-    arguments=(
+    choices_for,
+    (
         PREDICATE_ERROR_CACHE,
         boolean(
             "enableTopologyAwarePreemption", False, "the topology is always considered", has_effect=False

@@ -18,6 +18,7 @@ from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_po
 from ringwise.framework.job import Job
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.reasons import WAITING_FOR_EVICTIONS, WAITS_BEHIND
+from ringwise.framework.registry import ActionSpec, Arguments
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, chips_by_node, loads_by_node
 from ringwise.framework.trials import trial
@@ -36,13 +37,20 @@ AGAIN_AFTER_SECONDS = 10
 MARGIN_SECONDS = 60
 
 
-def evict_for_starving(
-    session: Session, action: str, choices: Callable[[Session, Job], Iterable[VictimChoice]]
-) -> None:
-    """Evict pods for the jobs that lack some, with the first choice of victims that helps."""
-    with nominated_shares(session):
-        for job in starving_jobs(session):
-            any(evict_for(session, job, choice, action) for choice in choices(session, job))
+def evicting_action(
+    name: str,
+    summary: str,
+    choices: Callable[[Session, Job], Iterable[VictimChoice]],
+    arguments: Arguments,
+) -> ActionSpec:
+    """An action that evicts pods for the jobs that lack some, with the first choice of victims that helps."""
+
+    def run(session: Session) -> None:
+        with nominated_shares(session):
+            for job in starving_jobs(session):
+                any(evict_for(session, job, choice, name) for choice in choices(session, job))
+
+    return ActionSpec(name, summary, run, arguments)
 
 
 def starving_jobs(session: Session) -> Iterator[Job]:
