@@ -366,3 +366,19 @@ def test_each_binding_that_is_confirmed_gives_those_under_way_time_however_short
     assert rig.evictions() == []
     rig.step(1)
     assert len(rig.evictions()) >= 2
+
+
+def test_a_complete_job_whose_pod_group_was_created_again_runs_also_where_its_queue_is_gone() -> None:
+    rig = Rig(4, actions=PLAIN)
+    rig.queue("q")
+    rig.submit("gang", pods=4, chips=8, min_available=2, queue="q")
+    rig.change_group("gang", sub_groups=(SubGroupPolicy("s", None, ("part",), 2, 2),))
+    for number in range(4):
+        rig.change(f"gang-{number}", labels={"part": str(number // 2)})
+    rig.run()
+    rig.tell(ev.QueueGone("q"))
+    rig.run()
+    rig.change_group("gang", phase="", uid="again")
+    rig.change_leader()
+    rig.run()
+    assert rig.groups["default/gang"].phase == "Running"

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 
 from ringwise.framework.amounts import Amounts, add
+from ringwise.framework.gangs.gang_count import is_complete_and_confirmed
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NO_PODS_YET
 from ringwise.framework.usage import ResourceUsage
@@ -201,6 +202,10 @@ class StatusReporter(Component):
         left = any(placements[uid].node >= 0 for uid in job.pods)
         return not left and ended < job.min_available
 
+    def _has_started(self, job: Job) -> bool:
+        """Whether the gang was complete once, as far as is known, or is so now."""
+        return self._was_complete(job) or is_complete_and_confirmed(self._state, job)
+
     def _group_status(self, job: Job) -> SetGroupStatus:
         """The PodGroup's phase and counts, from its pods."""
         placements = self._state.pods
@@ -219,7 +224,7 @@ class StatusReporter(Component):
                 waiting += 1
         ended = succeeded + failed
         # A job that never had all sub-groups that must run has not started.
-        lacks_groups = scheduled and job.sub_groups and not self._was_complete(job)
+        lacks_groups = bool(scheduled and job.sub_groups) and not self._has_started(job)
         if job.pods and scheduled + ended >= job.min_available and not lacks_groups:
             phase = "Running" if scheduled or waiting else "Completed"
         elif scheduled and self._was_complete(job):
