@@ -15,8 +15,9 @@ from ringwise.embed.objects import ObjectChange
 from ringwise.state.model import Node, Pod
 from ringwise.views.cluster import job_views, views_of_pods
 from ringwise.wellknown import ASCEND910
+from tests.builders.values import SECOND
 from tests.golden_files import same_as_golden
-from tests.lab.rig import Terminal, job, nodes, pod, queue, with_copies
+from tests.lab.rig import Terminal, job, nodes, pod, queue, running, with_copies
 
 
 def everything(server: LabServer) -> tuple[Any, ...]:
@@ -300,3 +301,24 @@ def test_the_jobs_of_some_pods_are_those_of_the_list_of_all(tmp_path: Path) -> N
             assert views_of_pods(objects, view.pods[:1]) == [view]
         assert views_of_pods(objects, objects.pods) == every
         assert views_of_pods(objects, ()) == []
+
+
+def test_a_pod_that_has_ended_on_the_node_delays_no_drain(tmp_path: Path) -> None:
+    """The next job is evicted when the one before it runs again, not after its time."""
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2)) as server:
+        first = job("first", 1, 2).replace("minAvailable: 1", "minAvailable: 2")
+        task = first[first.index("  - name: worker") :].replace("worker", "prepare")
+        task = task.replace("huawei.com/Ascend910: 2", "cpu: 1")
+        note = "metadata: {annotations: {ringwise.io/expected-duration: 10s}}"
+        terminal.ok("cordon node-1")
+        terminal.submit(first + task.replace("metadata: {labels: {}}", note), job("second", 1, 2))
+        terminal.ok("advance 1m")
+        prepared = terminal.json("describe pod first-prepare-0")
+        assert (prepared["phase"], prepared["node"]) == ("Succeeded", "node-0")
+        terminal.ok("uncordon node-1")
+        before = server.live.now
+        drained = terminal.run("drain node-0 --yes")
+        assert drained.exit_code == 0, drained.output
+        assert "not running again yet" not in drained.stderr
+        assert server.live.now - before < 60 * SECOND

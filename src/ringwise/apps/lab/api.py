@@ -402,7 +402,9 @@ class LabServer:
         def settled() -> bool:
             jobs = _jobs_of(live.objects, [request.job])
             return all(
-                view.started and not any(pod.deleting or pod.node in target.nodes for pod in view.pods)
+                view.started
+                # Pods that have ended are not evicted.
+                and not any(pod.live and (pod.deleting or pod.node in target.nodes) for pod in view.pods)
                 for view in jobs
             )
 
