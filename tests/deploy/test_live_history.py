@@ -52,7 +52,7 @@ def moved(api: FakeApiServer) -> None:
     """A gang that waited, lost a pod to a fault, and got another node; written in another order."""
     vcjob(api)
     gang = "train-uid-train"
-    for one in (*api.all(GROUPS), *api.all(JOBS)):
+    for one in (*api.all(GROUPS), *api.all(JOBS), *api.all(PODS)):
         one["metadata"]["creationTimestamp"] = "2026-01-10T08:00:00Z"
     recovered = "2 pods have nodes again, 2s after the last fault"
     event(api, 92.9, "PodGroup", gang, "Recovered", recovered)
