@@ -430,7 +430,7 @@ def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_r
     assert list(isolations(api)) == ["node-1"]
 
 
-@pytest.mark.parametrize("readable", ["yes", "forbidden", "not installed"])
+@pytest.mark.parametrize("readable", ["yes", "forbidden", "failing", "not installed"])
 def test_uncordon_names_a_scheduled_drain(tmp_path: Path, readable: str) -> None:
     def prepare(api: FakeApiServer) -> None:
         two_nodes(api)
@@ -438,12 +438,15 @@ def test_uncordon_names_a_scheduled_drain(tmp_path: Path, readable: str) -> None
         api.put(ISOLATIONS, {"metadata": {"name": "node-1"}, "spec": spec})
         if readable == "forbidden":
             api.fault("/isolations", status=403, times=10)
+        elif readable == "failing":
+            api.fault("/isolations", status=500, times=10)
         elif readable == "not installed":
             api.unknown.add(ISOLATIONS)
 
     (answered, other, cordoned), _ = on_cluster(
         tmp_path, prepare, "uncordon node-1", "uncordon node-2", "cordon node-1"
     )
+    assert [one.exit_code for one in (answered, other, cordoned)] == [0, 0, 0], answered.output
     assert answered.stdout == "node node-1 already uncordoned\n"
     note = (
         "note: node-1 is drained at 2999-01-31T08:00:00Z; to end that, too: kubectl ringwise unisolate node-1"

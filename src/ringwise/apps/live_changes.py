@@ -32,6 +32,7 @@ from ringwise.apps.targets import (
     named,
 )
 from ringwise.kubeclient.client import (
+    API_ERRORS,
     JSON_PATCH,
     MAX_CONFLICTS,
     PAGE_SIZE,
@@ -94,9 +95,9 @@ def _cordon(access: Access, action: str, request: NodeRequest) -> NodeChangeDocu
         raise UnknownTargetError(f'node "{node}" not found')
 
     changed, isolations = run(access, change), list[Isolation]()
-    # Who may not read Isolations, or has none installed, can uncordon all the same.
+    # They are for a note only: the node is uncordoned, whether or not they can be read.
     if action == "uncordon":
-        with suppress(UnknownTargetError), IgnoredStatus(403):
+        with suppress(UnknownTargetError, *API_ERRORS):
             isolations = _read_isolations(access)
     return cordon_change(node, action, isolations, changed=changed)
 
