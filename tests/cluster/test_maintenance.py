@@ -43,14 +43,16 @@ def is_away(cluster: Cluster, job: str, count: int, bad: set[str]) -> list[Objec
     return None if pods is None or any(node_of(one) in bad for one in pods) else pods
 
 
-def wait_active(cluster: Cluster, path: str) -> None:
-    """Wait until the scheduler has said of all these objects that they are in force."""
+def wait_begun(cluster: Cluster, path: str) -> None:
+    """Wait until the scheduler has said of all these objects that they are in force, or were."""
 
-    def is_active(one: Object) -> bool:
+    def has_begun(one: Object) -> bool:
         conditions = one.get("status", {}).get("conditions", ())
-        return ("Active", "True") in [(found["type"], found["status"]) for found in conditions]
+        return any(
+            found["type"] == "Active" and found["reason"] in ("Started", "Ended") for found in conditions
+        )
 
-    cluster.wait(lambda: all(map(is_active, cluster.api.items(path))), "they are in force")
+    cluster.wait(lambda: all(map(has_begun, cluster.api.items(path))), "they are in force")
 
 
 def budget(cluster: Cluster, name: str, rule: dict[str, int | str], labels: dict[str, str]) -> None:
@@ -324,7 +326,7 @@ def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path
     done = kubectl_ringwise(operator, "isolate", f"switch/{switch}", "--reason", "new firmware")
     assert done.returncode == 0, done.stderr
     assert f"leaf switch {switch} isolated" in done.stdout
-    wait_active(cluster, ISOLATIONS)
+    wait_begun(cluster, ISOLATIONS)
     cluster.apply([pod(f"next-{number}", 8) for number in range(3)])
 
     def two_run() -> list[Object] | None:
@@ -386,7 +388,7 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
     done = kubectl_ringwise(operator, *reserve)
     assert done.returncode == 0, done.stderr
     assert "reservation night: 1 node for queue research" in done.stdout
-    wait_active(cluster, RESERVATIONS)
+    wait_begun(cluster, RESERVATIONS)
     cluster.apply([pod("full-0", 8)])
     (full,) = cluster.wait_running("full", 1)
     assert node_of(full) == "kept-2"
@@ -421,7 +423,7 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
         operator, "reserve", "kept-1", "kept-2", "--for", "queue=research", "--to", "20s", "--yes"
     )
     assert done.returncode == 0, done.stderr
-    wait_active(cluster, RESERVATIONS)
+    wait_begun(cluster, RESERVATIONS)
     cluster.remove([pod("full-0", 8)])
     cluster.apply([pod("late-0", 8)])
     cluster.wait_running("late", 1)
