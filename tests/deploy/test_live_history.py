@@ -106,6 +106,21 @@ def test_events_tell_what_moved_where_and_how_long_it_took(tmp_path: Path) -> No
     assert "+1m32s" in printed.stdout
 
 
+def test_an_event_of_the_job_counts_although_the_clock_of_the_scheduler_is_behind(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        vcjob(api)
+        for one in (*api.all(GROUPS), *api.all(JOBS), *api.all(PODS)):
+            one["metadata"]["creationTimestamp"] = "2026-01-10T08:00:00Z"
+        (gang,) = (one["metadata"] for one in api.all(GROUPS))
+        for at, uid, need in ((-1.5, gang["uid"], "2 pods"), (-1.4, "earlier", "9 pods")):
+            text = f"{need} need 16 chips. What would help now: wait"
+            event(api, at, "PodGroup", gang["name"], "Unschedulable", text, uid)
+
+    (answered,), _ = on_cluster(tmp_path, prepare, "why train --history -o json")
+    entries = [entry["message"] for entry in json.loads(answered.stdout)["entries"]]
+    assert sorted(entries) == ["2 pods need 16 chips", "submitted"]
+
+
 def test_events_without_a_job_are_those_of_all_jobs(tmp_path: Path) -> None:
     def prepare(api: FakeApiServer) -> None:
         moved(api)

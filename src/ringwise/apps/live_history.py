@@ -138,14 +138,17 @@ async def _with_events(
     for pod in bundle.pods:
         if key := jobs.get((PODS.kind, pod.key)):
             pods[key].append(pod)
-    # Earlier Events are those of a job that had the same name.
+    # Earlier Events are those of a job that had the same name, unless they name an object that exists: the
+    # clock of the component that recorded one can be behind that of the API server.
+    existing = {pod.uid for pod in bundle.pods} | {group.uid for group in bundle.pod_groups if group.uid}
+    existing |= {job.uid for job in bundle.vcjobs}
     begin = {
         base.key: min([base.entries[0].at, *(pod.created for pod in pods[base.key] if pod.created)])
         for base in bases
     }
     events: dict[str, list[_TimedEvent]] = defaultdict(list)
     async for one in _events(client, namespace):
-        if (key := jobs.get((one.kind, one.key))) and one.at >= begin[key]:
+        if (key := jobs.get((one.kind, one.key))) and (one.uid in existing or one.at >= begin[key]):
             events[key].append(one)
     vcjobs = {job.key: job for job in bundle.vcjobs}
     return [
