@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +13,10 @@ from ringwise.framework.configuration import Tier
 from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.explain.why import explain
+from ringwise.scheduler.faults import fault_job
 from ringwise.scheduler.faults.share_records import ShareRecords
-from ringwise.state.model import Isolation, Owner, Queue
+from ringwise.state.failures import policies_come_first
+from ringwise.state.model import Isolation, Owner, Pod, Queue
 from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.records import record_with, with_entries
 from tests.builders.values import CHIP, SECOND, isolated, job_of, pod, task_of
@@ -188,6 +190,29 @@ def test_F6_a_failed_pod_about_which_a_policy_decides_is_no_fault(policy: Policy
     assert kept(rig) == (8 if is_fault else 0)
     assert bool(rig.nodes_of("next")) is not is_fault
     assert rig.deletions() == (["train-1"] if is_fault else [])
+
+
+def test_policies_are_read_once_for_each_pod_although_all_pods_of_a_gang_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[Pod] = []
+
+    def counting(job: VcJob, pods: Iterable[Pod]) -> bool:
+        failed = list(pods)
+        read.extend(failed)
+        return policies_come_first(job, failed)
+
+    monkeypatch.setattr(fault_job, "policies_come_first", counting)
+    rig = Rig(20)
+    job = job_of(task_of("", 20, chips=8), policies=[Policy("RestartJob", ("PodEvicted",))], phase="Running")
+    rig.tell(job)
+    owner = Owner("Job", "train", job.uid, "batch.volcano.sh/v1alpha1")
+    rig.submit("train", pods=20, chips=8, labels={**POD_LEVEL, "fault-retry-times": "3"}, owner=owner)
+    rig.run()
+    for number in range(20):
+        rig.change(f"train-{number}", phase="Failed", exit_code=1)
+    rig.run()
+    assert 20 <= len(read) <= 60
 
 
 def test_F6_it_holds_where_the_hierarchy_limits_a_queue_above() -> None:

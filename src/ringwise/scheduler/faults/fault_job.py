@@ -365,12 +365,13 @@ class FaultJobs(RecordTable[FaultJob]):
 
     def restarts_failed(self, job: Job, failed: Pod) -> bool:
         """Whether the scheduler restarts this pod of the job, which fails now (F5)."""
-        vcjob = self._book.vcjob_of(job)
-        if vcjob is not None and policies_come_first(vcjob, (failed, *job.pods.values())):
-            return False
         policy = read_fault_policy(job.labels, job.annotations)
         handled = job.key in self or (policy.mode is not Mode.OFF and self.would_handle(job))
-        return handled and policy.retries > 0
+        if not handled or policy.retries <= 0:
+            return False
+        # Only this pod: all pods of a large gang may fail at once, and this is asked for each of them.
+        vcjob = self._book.vcjob_of(job)
+        return vcjob is None or not policies_come_first(vcjob, (failed,))
 
     def would_handle(self, job: Job) -> bool:
         """Jobs that ran, with chips, whose pods are placed by us."""
