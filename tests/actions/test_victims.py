@@ -341,6 +341,29 @@ def test_a_job_stays_preempted_lately_although_another_eviction_of_it_failed() -
     assert rig.machine.view.jobs["default/a"].preempted == before.at
 
 
+@pytest.mark.parametrize("first_is_gone", [True, False])
+def test_each_of_two_evictions_of_a_job_that_are_under_way_counts_by_how_it_ends(first_is_gone: bool) -> None:
+    rig = rig_of(2)
+    rig.deaf = True
+    rig.submit("v", pods=2, min_available=1, chips=8, priority="low", preemptable=True)
+    rig.run()
+    entries = []
+    for name in ("first", "second"):
+        rig.step(10)
+        rig.submit(name, chips=8, priority="high")
+        rig.step()
+        entries.append(rig.machine.view.history.preemptions["default/v"])
+    earlier, later = rig.evictions()
+    assert (entries[0].by, entries[1].by) == ("default/first", "default/second")
+    uid = rig.pods[earlier].uid
+    rig.tell(ev.PodGone(uid) if first_is_gone else ev.EvictFailed(uid))
+    rig.tell(ev.EvictFailed(rig.pods[later].uid))
+    rig.run()
+    view = rig.machine.view
+    assert view.history.preemptions == ({"default/v": entries[0]} if first_is_gone else {})
+    assert view.jobs["default/v"].preempted == (entries[0].at if first_is_gone else None)
+
+
 # -- what a search costs -------------------------------------------------------------------------------
 
 

@@ -53,6 +53,16 @@ class Preemption:
         """`3.5 chip-hours`"""
         return chip_hours(self.lost)
 
+    def has(self, one: Preemption) -> bool:
+        """Whether the eviction of one pod is part of it."""
+        return (self.at, self.by) == (one.at, one.by)
+
+    def without(self, one: Preemption) -> Preemption:
+        """Return it without the eviction of one pod, which failed."""
+        if not self.has(one):
+            return self
+        return replace(self, pods=self.pods - 1, chips=self.chips - one.chips, lost=self.lost - one.lost)
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedEviction:
@@ -79,8 +89,8 @@ class Preemptions(Component):
         self.jobs = context.record.add(RecordTable("preemptions", Preemption, droppable=lambda one: True))
         #: Evicted pods that are not gone yet: their job, and what the eviction of the pod adds to its entry.
         self._leaving: dict[str, tuple[str, Preemption]] = {}
-        #: By key of the job: its entry before the last eviction, while that may fail.
-        self._before: dict[str, Preemption] = context.job_tables.add({})
+        #: By key of the job: its former entries, the latest last, while later evictions may fail.
+        self._before: dict[str, list[Preemption]] = context.job_tables.add({})
         self._warnings: dict[str, list[Command]] = {}
         self._evictions: list[Command] = []
         #: Warnings of evictions that failed are removed.
@@ -100,7 +110,7 @@ class Preemptions(Component):
         before = self.jobs.get(job.key)
         if before is None or (before.at, before.by) != (now, by):
             if before is not None:
-                self._before[job.key] = before
+                self._before.setdefault(job.key, []).append(before)
             before = Preemption(now, event.command.cause.value, by)
         pods, chips = before.pods + 1, before.chips + pod.cls.chips
         self.jobs.renew(job.key, replace(before, pods=pods, chips=chips, lost=before.lost + lost))
@@ -139,18 +149,18 @@ class Preemptions(Component):
         pod = None if job is None else job.pods.get(event.uid)
         if pod is not None:
             self._taken_back.append(AnnotatePod(pod.uid, pod.namespace, pod.name, {}, (EVICTED,)))
-        if entry is None or (entry.at, entry.by) != (evicted.at, evicted.by):
-            # Other pods of the job were evicted since, and that counts.
+        if entry is None:
             return
-        if entry.pods > 1:
-            chips, lost = entry.chips - evicted.chips, entry.lost - evicted.lost
-            self.jobs[key] = replace(entry, pods=entry.pods - 1, chips=chips, lost=lost)
-            return
-        del self.jobs[key]
-        if (former := self._before.pop(key, None)) is not None:
-            self.jobs[key] = former
+        entries = [one.without(evicted) for one in (*self._before.pop(key, ()), entry)]
+        *former, last = [one for one in entries if one.pods] or [None]
+        if former:
+            self._before[key] = former
+        if last is None:
+            del self.jobs[key]
+        else:
+            self.jobs[key] = last
         if job is not None:
-            job.preempted = None if former is None else former.at
+            job.preempted = None if last is None else last.at
 
     def _give_up(self, key: str, event: EvictFailed, now: int) -> None:
         before, why = self.refused.get(key), event.why[:_LONGEST_WHY] or "the API server refused it"
@@ -173,9 +183,16 @@ class Preemptions(Component):
 
     @on(ie.PodRemoved)
     def _removed(self, event: ie.PodRemoved, now: int) -> None:
-        key, _ = self._leaving.pop(event.uid, ("", None))
+        if event.uid not in self._leaving:
+            return
+        key, evicted = self._leaving.pop(event.uid)
         self.refused.pop(key, None)
-        self._before.pop(key, None)
+        # This eviction has succeeded, so that those before it do not count any more.
+        former = self._before.pop(key, [])
+        while former and not former[0].has(evicted):
+            del former[0]
+        if former:
+            self._before[key] = former
 
     @on_job(ie.PodBound)
     def _bound(self, job: Job, now: int) -> None:
