@@ -84,7 +84,7 @@ def _cordon(access: Access, action: str, request: NodeRequest) -> NodeChangeDocu
     node, on = request.node, action == "cordon"
 
     async def change(client: Client) -> bool:
-        # Who may not list nodes may still be allowed to patch them.
+        # A user who may not list nodes may still be allowed to patch them.
         with IgnoredStatus(403):
             if bool((await _find_node(client, node)).spec.unschedulable) == on:
                 return False
@@ -201,7 +201,7 @@ async def _isolations(client: Client) -> dict[str, tuple[Isolation, str]]:
 
 @contextmanager
 def _requires(resource: Resource, error: type[Exception]) -> Iterator[None]:
-    """Raise the error where the API server does not serve a kind."""
+    """Raise the error if the API server does not serve a kind."""
     with IgnoredStatus(404):
         yield
         return
@@ -217,7 +217,7 @@ async def _check_group(client: Client, target: str) -> None:
 
 async def _find_node(client: Client, node: str) -> _Node:
     """By a list: readers of the cluster may list nodes, and need no other verb for this."""
-    # These signs are none of a node's name, and have a meaning in a selector.
+    # A node name has none of these characters, which have a meaning in a selector.
     if not any(sign in node for sign in ",=!\\"):
         selected = {"fieldSelector": f"metadata.name={node}"}
         async for page in client.pages(NODES.path(), selected, 1, page_reader(_Node)):

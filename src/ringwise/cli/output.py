@@ -146,7 +146,7 @@ def require_grpc(command: str) -> None:
         raise stop(f"{command} requires gRPC, which is not installed: pip install 'ringwise[device]'")
 
 
-#: Gets a name, how much is done, and of how much.
+#: Takes a name, the amount that is done, and the total.
 ShowProgress = Callable[[str, int, int], None]
 
 

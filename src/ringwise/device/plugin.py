@@ -241,7 +241,7 @@ class NodePlugin:
         ]
         #: Set when the faults of the chips were read once, as far as the driver tells them.
         self.looked = asyncio.Event()
-        #: The names in ManuallySeparateNPU, as far as we know; those that we are writing; None: we are not.
+        #: The names in ManuallySeparateNPU as last seen, and those in a write; None: no write is in flight.
         self._published: set[str] = set()
         self._writing: set[str] | None = None
         self.reports: list[ChipReport] = []

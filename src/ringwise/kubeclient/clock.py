@@ -54,7 +54,7 @@ class SteadyTime:
         return self._last
 
 
-#: Seconds. Sums of intervals are rounded, which must not take the last request of a burst away.
+#: Seconds. Sums of intervals are rounded; the last request of a burst must not wait for that reason.
 _ROUNDING = 1e-6
 
 

@@ -200,7 +200,7 @@ class DashboardRows:
 
         for name in changed.vcjobs:
             note(self._vcjob_rows.get(name))
-            # The job of a PodGroup that has its name.
+            # The job of a PodGroup with the name of the vcjob.
             note(name)
             vcjob = self._view.vcjobs.get(name)
             note(None if vcjob is None else _vcjob_row(vcjob))
@@ -216,7 +216,7 @@ class DashboardRows:
         for key in changed.jobs:
             note(key)
             self._read_job(key)
-            # If it is the PodGroup of a vcjob of that name, it has the row.
+            # If it is the PodGroup of the vcjob of that name, the vcjob has no row of its own.
             if (row_key := self._vcjob_rows.get(key)) is not None:
                 note(row_key)
                 self._read_job(row_key)

@@ -211,7 +211,7 @@ def _read(kind: GroupKind, raw: msgspec.Raw | bytes, issues: Findings) -> tuple[
 
 
 def _wire(raw: msgspec.Raw | bytes, shape: Any) -> Any:
-    """With what the API server has not set yet."""
+    """Decode an object, with a UID in place of the one that the API server has not set yet."""
     wire = msgspec.json.decode(raw, type=shape)
     wire.metadata.uid = wire.metadata.uid or "submitted"
     return wire

@@ -128,7 +128,7 @@ ReadFindings = Callable[[], Awaitable[Sequence[Finding]]]
 
 
 class Recent(Generic[Value]):
-    """Reads a value at most once in so many seconds, for all who ask."""
+    """Reads a value at most once in so many seconds, for all callers."""
 
     def __init__(
         self,
@@ -138,10 +138,10 @@ class Recent(Generic[Value]):
         *,
         spared: float = 0.0,
     ) -> None:
-        """`spared`: for how many times as long as it took to read, if that is longer."""
+        """`spared`: at most once in so many times the time that a read takes, if that is longer."""
         self._read, self._seconds, self._spared, self._clock = read, seconds, spared, clock
         self._turn = asyncio.Lock()
-        #: Until when the value counts, and the value.
+        #: When the value expires, and the value.
         self._last: tuple[float, Value] | None = None
 
     async def __call__(self) -> Value:
@@ -175,7 +175,7 @@ class SchedulerAnswers:
     reported: ReadFindings = no_findings
     written: WrittenReasons | None = None
     renews_reports: bool = True
-    #: By their names.
+    #: By name.
     _documents: dict[str, Recent[_Document]] = field(init=False, default_factory=dict)
 
     async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:

@@ -120,7 +120,7 @@ class Table:
     ) -> Self:
         """The table of these rows. Cells and sentences are made of a row and the context.
 
-        `hidden`: how many rows before the last one are not among them.
+        `hidden`: number of rows before the last one that are left out.
         """
         cells = [[column.of(row, *context) for row in rows] for column in columns]
         shown = [

@@ -24,7 +24,7 @@ class InputError(click.ClickException):
     exit_code = ExitCode.BAD_INPUT
 
 
-#: Of every form of the command.
+#: Options of every form of the command.
 _options = with_options(
     option("-o --output", "Output format.  [default: table]", OutputFormat("table", "json", "yaml")),
     option("--board-file board_files", "Custom board profile; can be repeated.", PATH, multiple=True),

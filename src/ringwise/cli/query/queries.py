@@ -209,7 +209,7 @@ def _clusters(options: dict[str, Any], follows: bool) -> Iterator[Callable[[], Q
 
 
 def cluster_opener(access: Access, options: dict[str, Any]) -> Callable[..., ClusterSource]:
-    """What opens the cluster with the configuration and the boards of the options."""
+    """Return a function that opens the cluster with the configuration and the boards of the options."""
     from ringwise.apps.sources.cluster import ClusterSource
     from ringwise.cli.inputs import load_catalog, load_configuration
 

@@ -21,7 +21,7 @@ from ringwise.wellknown import SCHEDULER_CONFIG_KEY
 
 
 class ReportReader(ObjectReader[ConfigMapWire]):
-    #: Of an aggregate, what can be read of it stands for it.
+    #: If an aggregate has errors, `stand_in` decodes its valid entries.
     needs_bytes = True
 
     def __init__(self) -> None:

@@ -45,7 +45,7 @@ class ExistingObject(ObjectWire):
         return Ownership.FOREIGN
 
     def is_owned_by_named_owner(self, group: str) -> bool:
-        """Whether, as a PodGroup of this name, it belongs to the vcjob, or the owner of pods, in the name."""
+        """Whether a PodGroup of this name belongs to the vcjob or pod owner from which the name is made."""
         if any(group == ordinary_group_name(owner.uid) for owner in self.metadata.owner_references or ()):
             return True
         return any(group in (owner.name, f"{owner.name}-{owner.uid}") for owner in self.job_owners)

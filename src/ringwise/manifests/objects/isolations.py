@@ -110,7 +110,7 @@ def isolate_changes(existing: Iterable[Isolation], wanted: Isolation) -> dict[st
 
 
 def _free_name(wanted: Isolation, taken: Collection[str]) -> str:
-    """The name that we give it. Another isolation can have that name, and would end if it were written."""
+    """The name of a new isolation; it must not overwrite an existing one, of something else."""
     first = name = isolation_name(wanted)
     number = 2
     while name in taken:

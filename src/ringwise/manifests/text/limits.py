@@ -121,7 +121,7 @@ def _too_large(
         yield field, VALUES, values
 
 
-#: Of a pod spec, by field.
+#: Attributes of a pod spec, by the names of their fields.
 _ATTRIBUTES = dict(zip(PodSpecWire.__struct_encode_fields__, PodSpecWire.__struct_fields__, strict=True))
 
 

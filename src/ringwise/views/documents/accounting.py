@@ -10,7 +10,7 @@ GroupBy = Literal["queue", "namespace", "user", "job", "board"]
 
 
 class _AmountFields(Fields, kw_only=True):
-    """What rows and totals have. Fields that are only by keyword follow those of subclasses that are not."""
+    """The amounts of rows and totals. They are keyword-only to follow the other fields of subclasses."""
 
     allocated_chip_hours: Annotated[
         float, doc("Chips times hours, from the placement of pods until their end.")
