@@ -119,7 +119,7 @@ class DomainLoads:
 
 #: The highest number of a node.
 FULL = 1_000
-#: Different requests that are remembered; the one that was asked for last is last.
+#: Different requests that are remembered; the one that was used last is last.
 _MOST = 32
 
 #: Amounts that pods ask for, sorted by name.

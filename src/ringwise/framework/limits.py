@@ -210,9 +210,9 @@ class LimitTable:
     def refusal(
         self, job: Job, pods: Sequence[Pod], actions: Sequence[str], *, placed: bool = False
     ) -> Reason | None:
-        """Why these pods of the job may not be placed now; None: they may.
+        """Return why these pods of the job may not be placed now; None: they may.
 
-        `placed`: they are placed, and may differ from those about which it was asked before.
+        `placed`: they have their nodes already, and may differ from the pods that were checked before.
         """
         limits = self.on(job)
         if not limits or not pods:

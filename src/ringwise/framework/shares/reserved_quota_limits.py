@@ -18,7 +18,7 @@ _NAMED = 3
 def beyond_capability(
     queue: str, requests: Mapping[str, Amount], used: Mapping[str, Amount], limit: Mapping[str, Amount]
 ) -> Reason | None:
-    """The reason where what the queue uses and a pod requests exceeds the limit."""
+    """Return the reason if what the queue uses and what a pod requests together exceed the limit."""
     over = lacking(requests, used, limit)
     if not over:
         return None
@@ -53,7 +53,7 @@ def no_room_beside(
     used: Mapping[str, Amount],
     limit: Mapping[str, Amount],
 ) -> Reason | None:
-    """The reason where what the job asks for fits into the limit of the first queue, but not beside the kept.
+    """Return the reason if the requests fit into the limit of the first queue, but not beside what is kept.
 
     The others are the queues below it, which count for it.
     """

@@ -26,8 +26,8 @@ _Size = tuple[str, str, int]
 class ExpectedStarts(Component):
     """When waiting jobs are expected to start, as it was computed last beside the scheduler.
 
-    Nothing is computed here: who runs the scheduler plays the queues forward on a copy
-    (`scheduler/explain/forecast.py`) and tells the result as an event, so that a journal has it, too. It is
+    Nothing is computed here: the process that runs the scheduler plays the queues forward on a copy
+    (`scheduler/explain/forecast.py`) and reports the result as an event, so that a journal has it, too. It is
     shown as it is; of a job that has changed since, nothing is shown until the next result.
 
     The condition of a PodGroup repeats it for the first jobs of each queue, and only where it has changed

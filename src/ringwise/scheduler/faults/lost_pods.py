@@ -222,7 +222,7 @@ def lone_pod(job: Job) -> Pod | None:
 
 
 def new_pod(job: Job) -> Pod | None:
-    """The same if it has no node yet."""
+    """The pod of a job that is nothing but this pod, if it has no node yet."""
     pod = lone_pod(job)
     return pod if pod is not None and pod.node is None else None
 
