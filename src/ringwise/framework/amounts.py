@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from ringwise.grammar import amount_text
 from ringwise.records import dataclass
@@ -17,6 +17,8 @@ from ringwise.state.model import SOFT, PodClass
 
 Amount = int | Decimal
 Amounts = dict[str, Amount]
+
+_amounts_of: WeakKeyDictionary[PodClass, Mapping[str, Amount]] = WeakKeyDictionary()
 
 #: Names in `minResources` that only ResourceQuotas have. What pods use is not counted under them.
 _QUOTA_NAMES = ("requests.", "limits.", "count/")
@@ -31,9 +33,15 @@ def without_quota_names(amounts: Mapping[str, Amount]) -> Amounts:
     }
 
 
-@lru_cache(maxsize=4096)
 def amounts_of(pod_class: PodClass) -> Mapping[str, Amount]:
     """What one pod of this class requests, never changed; a resource that is absent is not requested."""
+    amounts = _amounts_of.get(pod_class)
+    if amounts is None:
+        amounts = _amounts_of[pod_class] = _requests(pod_class)
+    return amounts
+
+
+def _requests(pod_class: PodClass) -> Amounts:
     requests: Amounts = {}
     if pod_class.cpu_milli:
         requests["cpu"] = pod_class.cpu_milli
@@ -48,7 +56,7 @@ def amounts_of(pod_class: PodClass) -> Mapping[str, Amount]:
         requests[part.resource] = simplified(Decimal(part.hundredths) / 100) if is_share else part.count
     for name, amount in pod_class.extended:
         requests[name] = requests.get(name, 0) + amount
-    return {name: amount for name, amount in requests.items() if amount}
+    return requests
 
 
 def request_text(pod_class: PodClass) -> str:
@@ -74,7 +82,7 @@ def add(total: Amounts, more: Mapping[str, Amount], times: int = 1) -> None:
 
 def added(before: Mapping[str, Amount], more: Mapping[str, Amount], times: int = 1) -> Mapping[str, Amount]:
     """Return the sum, never changed: thousands of jobs with one pod share what its class requests."""
-    if not before and times == 1:
+    if not before and times == 1 and all(more.values()):
         return more
     total = dict(before)
     add(total, more, times)
