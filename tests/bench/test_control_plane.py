@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,6 +25,18 @@ def test_a_free_port_is_given_once_and_to_no_connection() -> None:
     ports = [free_port() for _ in range(COUNT)]
     assert len(set(ports)) == COUNT
     assert all(1024 < port < 32_768 for port in ports)
+
+
+def test_a_port_is_given_to_one_process_although_nothing_listens_there_yet() -> None:
+    port = free_port()
+    code = f"""
+from itertools import chain
+from ringwise_bench import control_plane as tried
+tried._next_port = chain([{port}], tried._next_port)
+print(tried.free_port())
+"""
+    other = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    assert int(other.stdout) != port
 
 
 class Handler(BaseHTTPRequestHandler):

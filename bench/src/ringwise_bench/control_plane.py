@@ -6,6 +6,7 @@ For benchmarks and cluster tests. Nothing is shared with other clusters, and not
 from __future__ import annotations
 
 import base64
+import fcntl
 import itertools
 import json
 import os
@@ -17,15 +18,17 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cache, cached_property
 from http.client import BadStatusLine, HTTPSConnection
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import TOKEN_API
@@ -70,21 +73,25 @@ def find_program(name: str) -> Path:
 
 #: Ports below those that systems give to connections.
 _PORTS = range(10_000, 32_000)
-#: Each process has an order of its own: two that start programs at the same time try different ports.
+#: Each process has an order of its own.
 _next_port = itertools.cycle(random.Random(os.getpid()).sample(_PORTS, len(_PORTS)))
 
 
 def free_port() -> int:
-    """A port that is free now, and that no connection gets before a program listens there."""
+    """A port that is free, and that no connection or other process gets before a program listens there."""
     while True:
         port = next(_next_port)
-        with socket.socket() as probe:
+        with suppress(OSError), socket.socket() as probe:
+            fcntl.lockf(_port_locks(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+            probe.bind(("127.0.0.1", port))
             return port
+
+
+@cache
+def _port_locks() -> IO[bytes]:
+    """A file of which a process that uses a port locks the byte with this number until it ends."""
+    return Path(tempfile.gettempdir(), f"ringwise-ports-{os.getuid()}").open("wb")
 
 
 class Process:
