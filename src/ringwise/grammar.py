@@ -36,7 +36,7 @@ def counted(number: object, one: str, many: str = "") -> str:
 
 
 def listed(items: Sequence[object], most: int, separator: str = ", ", word: str = "") -> str:
-    """The first items, and how many more there are: `a, b and 3 more`, or with a word `... 3 more nodes`."""
+    """Return the first items and the number of the others: `a, b and 3 more`, or `a, b and 3 more nodes`."""
     shown, more = separator.join(map(str, items[:most])), len(items) - most
     if more <= 0:
         return shown

@@ -60,7 +60,8 @@ async def test_moves_are_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> No
     Deciding.deciding.set()
     monkeypatch.setattr(kube_scheduler, "keep_moving", keep_moving)
     runner: Any = Deciding()
-    await kube_scheduler._move_jobs(runner, LockedOut(), lambda: None)  # type: ignore[arg-type, return-value]
+    scheduler: Any = None
+    await kube_scheduler.move_jobs(runner, LockedOut(), lambda: scheduler)
     with pytest.raises(QuestionFailedError, match="disruption budgets cannot be read: token file"):
         await parts["budgets"]()
     with pytest.raises(QuestionFailedError, match="the MovePlan is not created: token file"):

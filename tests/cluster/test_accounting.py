@@ -162,8 +162,8 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
 
 def check(document: Object, cluster: Cluster, *jobs: str, within: float = 1e-4) -> None:
     now = document["now"] // 1_000_000_000
-    told = {job: document["rows"][job]["allocated_chip_hours"] for job in jobs}
-    assert told == {job: pytest.approx(sum(held(cluster, job, now)) / 3600, abs=within) for job in jobs}
+    reported = {job: document["rows"][job]["allocated_chip_hours"] for job in jobs}
+    assert reported == {job: pytest.approx(sum(held(cluster, job, now)) / 3600, abs=within) for job in jobs}
 
 
 async def test_documents_of_30000_pending_jobs_of_one_namespace_are_accepted(

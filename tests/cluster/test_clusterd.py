@@ -165,11 +165,11 @@ def test_a_hot_switch(cluster: Cluster, reporter: Reporter) -> None:
         lambda: cluster.api.get(f"{GROUPS}/train")["status"]["phase"] == "Running", "the group is Running"
     )
 
-    def told() -> bool:
+    def is_recorded() -> bool:
         events = cluster.events("Pod", "train-1")
         return any("hot switch" in one["message"] for one in events if one["reason"] == "Rescheduled")
 
-    cluster.wait(told, "an event tells it")
+    cluster.wait(is_recorded, "an event is recorded")
 
 
 def test_a_hot_switch_that_fails(cluster: Cluster, reporter: Reporter) -> None:

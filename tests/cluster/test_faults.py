@@ -135,7 +135,7 @@ def test_S9_a_chip_breaks(cluster: Cluster, kind: str) -> None:
     after = cluster.wait(moved(owner, before, "train-work-2", bad), "the pod runs elsewhere")
     check_rest(kind, before, after, "train-work-2")
 
-    def told() -> bool:
+    def is_recorded() -> bool:
         events = cluster.events("Pod", "train-work-2")
         return any("Ascend910-0" in one["message"] for one in events if one["reason"] == "Rescheduled")
 
@@ -148,7 +148,7 @@ def test_S9_a_chip_breaks(cluster: Cluster, kind: str) -> None:
             for record in job["RescheduleRecords"]
         )
 
-    cluster.wait(told, "an event tells it")
+    cluster.wait(is_recorded, "an event is recorded")
 
     cluster.wait(recorded, "the fault is recorded")
 

@@ -107,7 +107,7 @@ def test_F5_a_pod_that_kubelet_rejects_is_made_again(cluster: Cluster) -> None:
     assert "kubelet-rejections" not in status.get("controlledResources", {})
     (told,) = cluster.wait(
         lambda: [one for one in cluster.events("Job", "train") if one["reason"] == "PodRejected"],
-        "an event tells it",
+        "an event is recorded",
     )
     assert f"rejected pod {name} (UnexpectedAdmissionError)" in told["message"]
 
@@ -152,4 +152,4 @@ def test_a_job_that_is_created_again_removes_what_the_first_one_left(cluster: Cl
     uid = cluster.api.get(f"{JOBS}/train")["metadata"]["uid"]
     for path in (held, "/api/v1/namespaces/-/secrets/train-ssh"):
         assert cluster.api.get(path)["metadata"]["ownerReferences"][0]["uid"] == uid
-    cluster.wait(lambda: not state(cluster).get("reason"), "it waits for nothing any more")
+    cluster.wait(lambda: not state(cluster).get("reason"), "its status has no reason")

@@ -164,23 +164,25 @@ def prepare(cluster: Cluster) -> None:
     cluster.apply([vcjob("train", 2, 8), vcjob("filler", 1, 8)])
     cluster.wait_running("train", 2)
     cluster.wait_running("filler", 1)
-    cluster.apply([vcjob("hurt", 1, 8, labels={"fault-scheduling": "grace"})])
-    hurt = cluster.wait_running("hurt", 1)[0]
+    cluster.apply([vcjob("affected", 1, 8, labels={"fault-scheduling": "grace"})])
+    affected = cluster.wait_running("affected", 1)[0]
     Workload(cluster, "Deployment", "serve", 2, 2)
     cluster.wait_running("serve", 2)
     cluster.apply([vcjob("big", 2, 8)])
     cluster.wait(lambda: cluster.condition("big"), "big says why it waits")
-    broken = node_of(hurt)
+    broken = node_of(affected)
     cluster.apply([node_report(broken, ALL[1:], unhealthy=[0], index=9)])
-    before = hurt["metadata"]["uid"]
+    before = affected["metadata"]["uid"]
 
     def waits_anew() -> bool:
-        found = cluster.pods("hurt")
+        found = cluster.pods("affected")
         return [one["metadata"]["uid"] != before and not node_of(one) for one in found] == [True]
 
-    cluster.wait(waits_anew, "hurt lost its pod, and its new one waits for a healthy node")
-    cluster.wait(lambda: any("hurt" in job for job in recorded_jobs(cluster)), "the record names hurt")
-    wanted = {"train": (2, 0), "filler": (1, 0), "hurt": (0, 1)}
+    cluster.wait(waits_anew, "affected lost its pod, and its new one waits for a healthy node")
+    cluster.wait(
+        lambda: any("affected" in job for job in recorded_jobs(cluster)), "the record names affected"
+    )
+    wanted = {"train": (2, 0), "filler": (1, 0), "affected": (0, 1)}
     cluster.wait(lambda: wanted.items() <= counted_pods(cluster).items(), "the controller counts all pods")
 
 
@@ -204,7 +206,7 @@ def test_upgrade_and_rollback_with_running_jobs(cluster: Cluster, versions: tupl
     prepare(cluster)
     probe(cluster, "probe-a")
     pods, jobs = settled(pods_now(cluster)), jobs_now(cluster)
-    assert {"train", "rest", "filler", "hurt", "big"} == jobs.keys()
+    assert {"train", "rest", "filler", "affected", "big"} == jobs.keys()
     assert jobs["rest"]["phase"] == "Aborted"
     record = recorded_jobs(cluster)
 
@@ -232,7 +234,7 @@ def test_upgrade_and_rollback_with_running_jobs(cluster: Cluster, versions: tupl
 
     # -- and everything goes on where it was ----------------------------------------------------------------
     cluster.apply([node_report(f"node-{number}", ALL, index=10 + number) for number in range(1, 6)])
-    cluster.wait_running("hurt", 1)
+    cluster.wait_running("affected", 1)
     held = node_of(cluster.pods("filler")[0])
     cluster.api.delete(f"{JOBS}/filler")
     cluster.wait(lambda: not cluster.pods("filler"), "its node is free")

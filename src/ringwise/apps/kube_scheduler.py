@@ -240,7 +240,7 @@ async def serve(
             "installed_packages": _log_broken_packages(runner),
         }
         if options.with_scheduler and not options.shadow:
-            watching["moves"] = _move_jobs(runner, client, lambda: current[0])
+            watching["moves"] = move_jobs(runner, client, lambda: current[0])
             watching["estimates"] = estimate_starts(runner, lambda: current[0])
         # Reading creates millions of objects and no reference cycles.
         gc.disable()
@@ -320,7 +320,7 @@ def _freeze_memory() -> None:
     gc.enable()
 
 
-async def _move_jobs(runner: Runner, client: Client, scheduler: Callable[[], Scheduler]) -> None:
+async def move_jobs(runner: Runner, client: Client, scheduler: Callable[[], Scheduler]) -> None:
     """`defragment: auto`: plans are found by copies of this process."""
 
     async def wanted() -> bool:

@@ -607,7 +607,7 @@ class NodePlugin:
         now = self._clock.now() // 1_000_000
         added, removed = seen - self._published, self._published - seen
         if self._writing is not None:
-            # The version before our write, or ours: what only our write changes is no act of an operator.
+            # The version before or after our write: an operator did not change what only our write changes.
             added, removed = added - self._writing, removed & self._writing
         for chip in sorted(added):
             here = chip in self.names.values()

@@ -39,6 +39,13 @@ def kept_for(rig: Rig, job: str) -> Reservation | None:
     return rig.machine.view.reservations.of(f"default/{job}")
 
 
+def let_big_wait(rig: Rig, **job: Any) -> None:
+    """Submit the job `big`, and wait until it may have a reservation."""
+    rig.submit("big", **job)
+    rig.run()
+    rig.step(600)
+
+
 def nodes_kept(rig: Rig, job: str) -> list[str]:
     kept = kept_for(rig, job)
     return [] if kept is None else [rig.machine.view.cluster.names[node] for node in kept.chips]
@@ -64,9 +71,7 @@ def test_small_jobs_do_not_take_reserved_chips_but_run_on_others() -> None:
     for number, chips in enumerate((8, 8, 4, 4)):
         rig.submit(f"old{number}", chips=chips, expected=f"{number + 1}h")
         rig.run()
-    rig.submit("big", pods=2, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8)
     assert nodes_kept(rig, "big") == ["n1", "n2"]
     kept = kept_for(rig, "big")
     assert kept is not None
@@ -88,9 +93,7 @@ def test_jobs_that_end_in_time_may_backfill_reserved_chips() -> None:
     rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("old", chips=8, expected="2h")
     rig.run()
-    rig.submit("big", pods=2, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8)
     assert nodes_kept(rig, "big") == ["n1", "n2"]
     rig.submit("brief", chips=4, expected="30m")
     rig.submit("long", chips=4, expected="3h")
@@ -112,9 +115,7 @@ def test_without_expected_ends_the_oldest_jobs_count_first_and_nothing_is_backfi
     rig.step(10)
     rig.submit("second", chips=8)
     rig.run()
-    rig.submit("big", chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=8)
     kept = kept_for(rig, "big")
     assert kept is not None
     assert kept.starts is None
@@ -128,9 +129,7 @@ def test_jobs_end_at_the_latest_by_the_longest_run_time_of_their_queue() -> None
     rig.submit("first", chips=8, expected="2h")
     rig.submit("second", chips=8, queue="q", expected="3h")
     rig.run()
-    rig.submit("big", chips=8, queue="q")
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=8, queue="q")
     kept = kept_for(rig, "big")
     assert kept is not None
     assert nodes_kept(rig, "big") == rig.nodes_of("second")
@@ -152,9 +151,7 @@ def test_nothing_is_reserved_on_a_job_that_exceeds_its_expected_duration_if_anot
     rig.run()
     rig.submit("ends", chips=8, expected="2h")
     rig.run()
-    rig.submit("big", chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=8)
     # When the overdue job ends is not known: it may never.
     kept = kept_for(rig, "big")
     assert kept is not None
@@ -167,9 +164,7 @@ def test_a_job_that_exceeds_its_expected_duration_ends_at_the_latest_by_its_maxi
     rig.tell(UsageLimit("short", queue="default", max_run_time=3600 * SECOND))
     rig.submit("overdue", chips=8, expected="1m")
     rig.run()
-    rig.submit("big", chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=8)
     kept = kept_for(rig, "big")
     assert kept is not None
     assert kept.starts == 1000 * SECOND + 3600 * SECOND
@@ -198,9 +193,7 @@ def test_what_comes_free_before_it_is_of_use_is_not_kept() -> None:
     rig.step(10)
     rig.submit("wide", pods=2, chips=8)
     rig.run()
-    rig.submit("big", pods=2, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8)
     # It cannot start before the wide one ends, and fits there; the node of the small one is of no use to it.
     assert nodes_kept(rig, "big") == rig.nodes_of("wide") == ["n2", "n3"]
     rig.end("small")
@@ -219,9 +212,7 @@ def test_what_is_free_already_is_not_kept_where_the_job_fits_besides() -> None:
     rig.submit("wide", pods=2, chips=8)
     rig.run()
     rig.end("small")
-    rig.submit("big", pods=2, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8)
     assert nodes_kept(rig, "big") == ["n2", "n3"]
     rig.submit("next", chips=8)
     rig.run()
@@ -240,9 +231,7 @@ def test_what_is_free_already_is_not_kept_if_a_job_that_ends_earlier_is_of_no_us
     rig.submit("brief", chips=4, expected="1h")
     rig.run()
     rig.end("small")
-    rig.submit("big", pods=2, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8)
     assert rig.nodes_of("brief") == rig.nodes_of("endless") == ["n4"]
     assert nodes_kept(rig, "big") == ["n2", "n3"]
 
@@ -251,9 +240,7 @@ def test_what_is_free_already_is_kept_where_the_job_needs_it() -> None:
     rig = Rig(3, actions=PLAIN, reservation_after=600)
     rig.submit("wide", pods=2, chips=8)
     rig.run()
-    rig.submit("big", pods=3, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=3, chips=8)
     assert nodes_kept(rig, "big") == ["n1", "n2", "n3"]
 
 
@@ -275,9 +262,7 @@ def test_a_job_too_large_for_the_empty_cluster_gets_no_reservation_and_the_next_
     rig.submit("old", pods=2, chips=8)
     rig.run()
     rig.submit("huge", pods=3, chips=8)
-    rig.submit("big", chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=8)
     assert [kept.owner for kept in rig.machine.view.reservations] == ["default/big"]
 
 
@@ -303,9 +288,7 @@ def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found(happens:
     rig.run()
     rig.submit("old1", chips=8, expected="2h")
     rig.run()
-    rig.submit("big", chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=8)
     assert nodes_kept(rig, "big") == ["n1"]
     rig.tell(happens)
     rig.run()
@@ -331,9 +314,7 @@ def test_a_reservation_of_a_node_that_takes_no_pods_of_the_job_is_lifted_and_oth
     for number in range(2):
         rig.submit(f"old{number}", chips=8, expected=f"{number + 1}h")
         rig.run()
-    rig.submit("big", chips=8, node_selector=(("zone", "a"),))
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=8, node_selector=(("zone", "a"),))
     assert nodes_kept(rig, "big") == ["n1"]
     rig.tell(happens)
     rig.run()
@@ -346,9 +327,7 @@ def test_what_a_failed_binding_gives_back_is_reserved_again_if_it_can_be_used(ha
         rig = Rig(1, actions=PLAIN, reservation_after=600)
         rig.submit("old", chips=8)
         rig.run()
-        rig.submit("big", chips=8)
-        rig.run()
-        rig.step(600)
+        let_big_wait(rig, chips=8)
         rig.deaf = True
         rig.end("old")
         rig.step()
@@ -369,9 +348,7 @@ def test_nothing_is_reserved_for_a_job_whose_claim_is_deleted() -> None:
     rig.run()
     rig.claim("data")
     rig.provision("data")
-    rig.submit("big", chips=8, claims=("data",))
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=8, claims=("data",))
     assert nodes_kept(rig, "big") == ["n1"]
     rig.submit("small", chips=1)
     rig.run()
@@ -386,9 +363,7 @@ def test_the_reservation_of_a_deleted_job_goes_to_pending_jobs() -> None:
     rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("old", chips=8)
     rig.run()
-    rig.submit("big", pods=2, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8)
     rig.submit("small", chips=4)
     rig.run()
     assert rig.places("small") == {}
@@ -436,9 +411,7 @@ def test_a_gang_of_cpu_pods_that_waited_long_gets_a_reservation() -> None:
     for number in range(4):
         rig.submit(f"old{number}", chips=0, cpu_milli=8_000)
     rig.run()
-    rig.submit("big", chips=0, pods=2, cpu_milli=16_000)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=0, pods=2, cpu_milli=16_000)
     kept = kept_for(rig, "big")
     assert kept is not None
     assert {node: load.cpu_milli for node, load in kept.loads.items()} == {0: 16_000, 1: 16_000}
@@ -480,9 +453,7 @@ def test_what_is_left_beside_reserved_cpu_is_used_at_once() -> None:
     rig.nodes(1, chips=0, cpu_milli=16_000)
     rig.submit("old", chips=0, cpu_milli=8_000)
     rig.run()
-    rig.submit("big", chips=0, cpu_milli=12_000)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=0, cpu_milli=12_000)
     assert kept_for(rig, "big") is not None
     rig.submit("small", chips=0, cpu_milli=4_000)
     rig.submit("other", chips=0, cpu_milli=1_000)
@@ -500,9 +471,7 @@ def test_a_reservation_for_chips_keeps_cpu_and_other_resources_too() -> None:
     rig.node("n1", cpu_milli=16_000, extended=(("example.com/nic", 2),))
     rig.submit("old", chips=8, cpu_milli=8_000)
     rig.run()
-    rig.submit("big", chips=8, cpu_milli=16_000, extended={"example.com/nic": 2})
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=8, cpu_milli=16_000, extended={"example.com/nic": 2})
     assert kept_for(rig, "big") is not None
     rig.submit("thief", chips=0, cpu_milli=1_000)
     rig.submit("nic", chips=0, extended={"example.com/nic": 1})
@@ -518,9 +487,7 @@ def test_cpu_jobs_that_end_in_time_may_backfill_reserved_cpu() -> None:
     rig.nodes(2, chips=0, cpu_milli=16_000)
     rig.submit("old", chips=0, cpu_milli=16_000, expected="2h")
     rig.run()
-    rig.submit("big", chips=0, pods=2, cpu_milli=16_000)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=0, pods=2, cpu_milli=16_000)
     rig.submit("brief", chips=0, cpu_milli=8_000, expected="30m")
     rig.submit("long", chips=0, cpu_milli=8_000, expected="3h")
     rig.run()
@@ -536,9 +503,7 @@ def test_the_reservation_moves_when_its_node_becomes_too_small() -> None:
     rig.step(1)
     rig.submit("b", chips=0, cpu_milli=16_000)
     rig.run()
-    rig.submit("big", chips=0, cpu_milli=16_000)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=0, cpu_milli=16_000)
     kept = kept_for(rig, "big")
     assert kept is not None
     assert [rig.machine.view.cluster.names[node] for node in kept.nodes] == ["n1"]
@@ -557,9 +522,7 @@ def test_a_reservation_that_did_not_suffice_is_made_again() -> None:
     rig.submit("a", chips=0, cpu_milli=16_000, expected="1h")
     rig.submit("b", chips=0, cpu_milli=16_000, expected="2h")
     rig.run()
-    rig.submit("big", chips=0, cpu_milli=16_000, node_selector=(("zone", "a"),))
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, chips=0, cpu_milli=16_000, node_selector=(("zone", "a"),))
     kept = kept_for(rig, "big")
     assert kept is not None
     first = rig.machine.view.cluster.names[kept.nodes[0]]
@@ -679,9 +642,7 @@ def waiting_rig() -> Rig:
     rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("small", chips=4)
     rig.run()
-    rig.submit("big", pods=2, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8)
     assert nodes_kept(rig, "big") == ["n1", "n2"]
     return rig
 
@@ -761,9 +722,7 @@ def lent(*, actions: tuple[str, ...] = ACTIONS, grace: int = 300) -> Rig:
     rig = Rig(2, reservation_after=600, actions=actions, expected_duration_grace_period=grace)
     rig.submit("old", chips=8, expected="2h")
     rig.run()
-    rig.submit("big", pods=2, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8)
     rig.submit("liar", chips=4, expected="30m")
     rig.run()
     assert rig.nodes_of("liar") == ["n2"]
@@ -797,9 +756,7 @@ def test_jobs_that_exceed_their_durations_together_are_warned_in_the_order_in_wh
     rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("old", chips=8, expected="2h")
     rig.run()
-    rig.submit("big", pods=2, chips=8)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8)
     names = [f"liar{number}" for number in range(8)]
     for name in names:
         rig.submit(name, chips=1, expected="30m")
@@ -820,9 +777,7 @@ def test_a_pod_without_chips_that_runs_longer_than_it_said_is_evicted_for_the_ow
     rig.submit("other", chips=chips, cpu_milli=9000)
     rig.submit("old", chips=chips, cpu_milli=9000, expected="2h")
     rig.run()
-    rig.submit("big", pods=2, chips=chips, cpu_milli=9000)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=chips, cpu_milli=9000)
     rig.submit("liar", chips=0, cpu_milli=5000, expected="30m")
     rig.submit("honest", chips=0, cpu_milli=500)
     rig.run()
@@ -849,9 +804,7 @@ def test_nobody_is_evicted_for_the_owner_of_other_nodes() -> None:
     rig.submit("first", chips=8, cpu_milli=9000, expected="2h")
     rig.submit("second", chips=8, cpu_milli=9000, expected="3h")
     rig.run()
-    rig.submit("big", pods=2, chips=8, cpu_milli=9000)
-    rig.run()
-    rig.step(600)
+    let_big_wait(rig, pods=2, chips=8, cpu_milli=9000)
     rig.submit("small", chips=8, cpu_milli=9000, queue="other")
     rig.run()
     rig.step(600)

@@ -43,6 +43,15 @@ def turn(rig: Rig, seconds: float = 0) -> None:
     rig.step()
 
 
+def reject_as_often_as_allowed(rig: Rig) -> None:
+    for _ in range(MAX_REJECTIONS):
+        reject(rig)
+        turn(rig)
+        turn(rig, 70)
+        rig.recreate("train-0")
+        rig.run()
+
+
 @pytest.mark.parametrize("owner", [ASCEND_JOB, STATEFUL_SET, VCJOB])
 def test_F5_a_pod_is_deleted_so_that_its_owner_makes_it_again(owner: Owner) -> None:
     """A vcjob, too, where another controller made its PodGroup."""
@@ -190,12 +199,7 @@ def test_F5_a_deletion_that_the_api_server_refuses_is_tried_again() -> None:
 
 def test_F5_the_refused_deletion_of_a_rejected_pod_that_failed_is_tried_again_once() -> None:
     rig = rig_with(ASCEND_JOB, labels={"fault-scheduling": "force", "fault-retry-times": "2"})
-    for _ in range(MAX_REJECTIONS):
-        reject(rig)
-        turn(rig)
-        turn(rig, 70)
-        rig.recreate("train-0")
-        rig.run()
+    reject_as_often_as_allowed(rig)
     rig.deaf = True
     reject(rig)
     turn(rig)
@@ -220,12 +224,7 @@ def test_F5_a_rejected_pod_uses_no_retry_until_it_counts_as_failed(before: str, 
 def test_F5_a_pod_that_is_left_counts_as_failed_and_uses_a_retry() -> None:
     """Also under the next leader."""
     rig = rig_with(ASCEND_JOB, labels={"fault-scheduling": "force", "fault-retry-times": "2"})
-    for _ in range(MAX_REJECTIONS):
-        reject(rig)
-        turn(rig)
-        turn(rig, 70)
-        rig.recreate("train-0")
-        rig.run()
+    reject_as_often_as_allowed(rig)
     faults = rig.machine._components.of(FaultHandler)
     assert not faults.retries.owners
     reject(rig)

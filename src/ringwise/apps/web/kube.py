@@ -242,7 +242,7 @@ class WatchOnlyAdapter(SchedulerAdapter):
         return None
 
     def prepare(self, now: int) -> None:
-        """There is no first decision."""
+        """A dashboard makes no decisions, so it prepares none."""
 
 
 def run_standalone(

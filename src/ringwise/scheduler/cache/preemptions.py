@@ -187,7 +187,7 @@ class Preemptions(Component):
             return
         key, evicted = self._leaving.pop(event.uid)
         self.refused.pop(key, None)
-        # This eviction has succeeded, so that those before it do not count any more.
+        # This eviction succeeded, so the earlier ones no longer count.
         former = self._before.pop(key, [])
         while former and not former[0].has(evicted):
             del former[0]

@@ -1,7 +1,7 @@
 """Jobs that wait for a limit: which are tried when a job that counts for it ends, and which may borrow.
 
 Only the jobs that wait for a limit are tried when it has room again, or is changed. Jobs may borrow when no
-other job is to be tried: in a cycle of its own, those that could start by borrowing.
+other job is to be tried, in a separate cycle.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LimitWaits(Component):
 
     @on_job(ie.JobChanged, ie.AdmissionEnded)
     def _leave(self, job: Job, now: int) -> None:
-        """It may have started, or is admitted no more: another one may be admitted instead."""
+        """It may have started, or is no longer admitted: another one may be admitted instead."""
         if self._waiting and not self._table.is_waiting(job):
             self._left.update((scope, None) for scope, _ in self._table.on(job))
 
